@@ -1,0 +1,42 @@
+# A thin front to CMake; everything is built in build/. `make help` lists the targets.
+BUILD ?= build
+CMAKE ?= cmake
+PREFIX ?= /usr/local
+JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+
+.PHONY: all demo check check-large dist install clean help
+
+all: ## the libraries
+	$(CMAKE) -S . -B $(BUILD)
+	$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target lnorm lnorm_shared
+
+demo: ## builds and runs the demo (needs a C compiler, make and CMake)
+	@tools/setup.sh demo
+	$(CMAKE) -S . -B $(BUILD)
+	$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target demo
+	$(BUILD)/demo
+
+# The tests' build is a directory of its own, so that a missing test library can never spoil the demo.
+check: ## gets what the tests need, builds, runs every test
+	@tools/setup.sh check
+	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
+	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
+	cd $(BUILD)/check && ctest --output-on-failure --parallel $(JOBS)
+
+check-large: ## the test cases of up to 300 MB, too
+	@tools/setup.sh check
+	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
+	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
+	cd $(BUILD)/check && ctest --output-on-failure -C Large -R test_cases_large
+
+dist: ## the library as two files: build/dist/lnorm.c and lnorm.h
+	python3 tools/amalgamate.py $(BUILD)/dist
+
+install: all ## into PREFIX (default /usr/local), below DESTDIR
+	$(CMAKE) --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## removes build/
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile

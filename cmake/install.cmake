@@ -1,0 +1,19 @@
+# Header, both libraries, lnorm.pc for pkg-config, and the package that find_package(lnorm) reads.
+include(CMakePackageConfigHelpers)
+
+install(FILES include/lnorm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS lnorm lnorm_shared EXPORT lnorm
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/lnorm)
+install(EXPORT lnorm NAMESPACE lnorm:: FILE lnorm-config.cmake DESTINATION ${package_directory})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/lnorm-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/lnorm-config-version.cmake DESTINATION ${package_directory})
+
+# Paths relative to the file itself: the prefix may be moved after the installation.
+file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+configure_file(cmake/lnorm.pc.in lnorm.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/lnorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

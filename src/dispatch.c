@@ -1,0 +1,95 @@
+/* Which instruction set runs: decided at the first call, from what the machine has or from LNORM_ISA, and kept in the
+ * library's only mutable state, one atomic pointer. Threads that decide at the same time decide the same. */
+#include "kernels.h"
+#include "simd/isa_build.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if LNORM_TARGET_X86
+#include <cpuid.h>
+
+/* Asked by cpuid itself: __builtin_cpu_supports does not know f16c in every compiler that we build with. That the system
+ * saves the wide registers is part of its answers about avx2 and avx512. */
+static int cpu_f16c(void) {
+    unsigned int a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+}
+
+static inline int lnorm_cpu_avx2(void) {
+    return __builtin_cpu_supports("avx2") && cpu_f16c();
+}
+#endif
+
+#if defined LNORM_SIMDE
+static inline int lnorm_cpu_avx512(void) {
+    return 1;
+}
+#elif LNORM_TARGET_X86
+static inline int lnorm_cpu_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && cpu_f16c();
+}
+#endif
+
+/* IF_BUILT(LNORM_BUILD_X)(tokens): the tokens, or none. */
+#define TOKENS(...) __VA_ARGS__
+#define NO_TOKENS(...)
+#define IF_BUILT_1 TOKENS
+#define IF_BUILT_0 NO_TOKENS
+#define IF_BUILT_(built) IF_BUILT_##built
+#define IF_BUILT(built) IF_BUILT_(built)
+
+static const lnorm_kernels *const tables[] = {
+#define ISA(name, built, runs) IF_BUILT(built)(&lnorm_kernels_##name, )
+#include "lists/isas.def"
+#undef ISA
+};
+
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static int runs_here(const lnorm_kernels *kernels) {
+#if LNORM_TARGET_X86
+    __builtin_cpu_init();
+#endif
+#define ISA(name, built, runs) IF_BUILT(built)(if (kernels == &lnorm_kernels_##name) return runs;)
+#include "lists/isas.def"
+#undef ISA
+    return 0;
+}
+
+const lnorm_kernels *lnorm_kernels_at(int index, int *runs) {
+    if (index < 0 || index >= TABLES)
+        return NULL;
+    *runs = runs_here(tables[index]);
+    return tables[index];
+}
+
+/* An empty LNORM_ISA is none. */
+static const lnorm_kernels *choose(void) {
+    const char *name = getenv("LNORM_ISA");
+    for (int i = TABLES; i-- > 0;)
+        if ((!name || !*name || !strcmp(name, tables[i]->name)) && runs_here(tables[i]))
+            return tables[i];
+    return NULL;
+}
+
+static const lnorm_kernels not_available;
+static _Atomic(const lnorm_kernels *) chosen;
+
+const lnorm_kernels *lnorm_dispatch(void) {
+    const lnorm_kernels *kernels = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (!kernels) {
+        kernels = choose();
+        if (!kernels)
+            kernels = &not_available;
+        atomic_store_explicit(&chosen, kernels, memory_order_relaxed); /* the tables are constant: nothing to order */
+    }
+    return kernels == &not_available ? NULL : kernels;
+}
+
+const char *lnorm_isa(void) {
+    const lnorm_kernels *kernels = lnorm_dispatch();
+    return kernels ? kernels->name : NULL;
+}

@@ -1,0 +1,70 @@
+/* How the general form cuts a problem into tasks: shared by its engine (general.c) and its kernels (kernels/general*.inc).
+ *
+ * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. */
+#ifndef LNORM_GENERAL_H
+#define LNORM_GENERAL_H
+
+#include "grid.h"
+#include "problem.h"
+
+enum {
+    LNORM_BUNDLE = 16,          /* groups, or affine entries, worked on side by side: a line of the cache in f32 */
+    LNORM_STRIP_DOUBLES = 1024, /* column sums on the stack, for each gradient: 8 KiB */
+    LNORM_STRIP_MAX = 128       /* columns of a strip at most, so that short rows still make tasks */
+};
+
+/* One sweep for affine gradients: dweight, dbias, or both where they are indexed by the same axes. */
+typedef struct lnorm_affine_job {
+    int dweight, dbias;
+    lnorm_space entries; /* one index per entry */
+    lnorm_space inner;   /* reduced axes that do not index it: summed by the tree */
+    lnorm_space outer;   /* other axes that do not index it: summed in blocks of 64, and those by the binary tree */
+    lnorm_space fixed;   /* no inner axes: entries are `fixed` x elements of a group, and go in strips of elements */
+    int64_t strip;       /* entries of a strip; 0 where there are inner axes */
+} lnorm_affine_job;
+
+static inline lnorm_affine_job lnorm_affine_job_of(const lnorm_problem *problem, int dweight, int dbias) {
+    uint32_t own = dweight ? problem->weight_axes : problem->bias_axes;
+    lnorm_affine_job job = {dweight, dbias,
+                            lnorm_space_of(problem, own),
+                            lnorm_space_of(problem, ~own & problem->reduced),
+                            lnorm_space_of(problem, ~own & ~problem->reduced),
+                            lnorm_space_of(problem, own & ~problem->reduced), 0};
+    if (job.inner.axes == 0) {
+        job.strip = LNORM_STRIP_DOUBLES / lnorm_strip_levels(lnorm_parts(job.outer.count, LNORM_ROW_BLOCK));
+        job.strip = job.strip < LNORM_STRIP_MAX ? job.strip : LNORM_STRIP_MAX;
+    }
+    return job;
+}
+
+/* The sweeps that a problem needs: 0, 1 or 2. */
+static inline int lnorm_affine_jobs(const lnorm_problem *problem, lnorm_affine_job job[2]) {
+    int dweight = lnorm_has(problem, LNORM_DWEIGHT), dbias = lnorm_has(problem, LNORM_DBIAS), jobs = 0;
+    if (dweight && dbias && problem->weight_axes == problem->bias_axes) {
+        job[0] = lnorm_affine_job_of(problem, 1, 1);
+        return 1;
+    }
+    if (dweight)
+        job[jobs++] = lnorm_affine_job_of(problem, 1, 0);
+    if (dbias)
+        job[jobs++] = lnorm_affine_job_of(problem, 0, 1);
+    return jobs;
+}
+
+static inline lnorm_grid lnorm_grid_of_entries(const lnorm_affine_job *job) {
+    int64_t outer = job->outer.count, inner = job->inner.count;
+    int64_t terms = outer && inner > LNORM_TASK_ELEMENTS / outer ? LNORM_TASK_ELEMENTS : outer * inner;
+    return lnorm_grid_of(job->entries.count, terms, LNORM_BUNDLE);
+}
+
+static inline int64_t lnorm_affine_tasks(const lnorm_problem *problem, const lnorm_affine_job *job) {
+    if (job->strip)
+        return job->fixed.count * lnorm_parts(problem->element.count, job->strip);
+    return lnorm_grid_tasks(lnorm_grid_of_entries(job));
+}
+
+static inline lnorm_grid lnorm_grid_of_groups(const lnorm_problem *problem) {
+    return lnorm_grid_of(problem->group.count, problem->element.count, LNORM_BUNDLE);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* What an instruction set exports: one constant table. Everything else in its object is static. */
+#ifndef LNORM_KERNELS_H
+#define LNORM_KERNELS_H
+
+#include "problem.h"
+
+/* Contiguous rows. Pitches in elements of the operand's own type. Absent operands are NULL.
+ * Row r of the call is at x + r*x_pitch and so on. */
+typedef struct lnorm_rows {
+    const void *x, *weight, *bias, *dy; /* weight and bias: element type of the table slot, contiguous */
+    void *y, *dx;
+    int64_t x_pitch, y_pitch, dy_pitch, dx_pitch;
+    int64_t cols;
+    double eps;
+    int center;         /* 0: RMS */
+    double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
+} lnorm_rows;
+
+/* y (or only statistics where y is NULL) of `rows` rows. */
+typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
+
+/* dx of `rows` rows where a->dx is not NULL, and, in increasing row order, adds dy*xhat to dweight[j - first] and dy to
+ * dbias[j - first] for columns first <= j < first + count; dweight or dbias may be NULL. With dx, all columns: first is 0
+ * and count is cols, whatever is passed. */
+typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
+                                 int64_t count);
+
+/* Slots of the rows kernels: x, y, dy, dx of one type, weight and bias of one type. */
+enum { LNORM_ROWS_F32, LNORM_ROWS_F16, LNORM_ROWS_F16_F32, LNORM_ROWS_BF16, LNORM_ROWS_BF16_F32, LNORM_ROWS_SLOTS };
+
+typedef struct lnorm_kernels {
+    const char *name;
+    lnorm_rows_forward *rows_forward[LNORM_ROWS_SLOTS];
+    lnorm_rows_backward *rows_backward[LNORM_ROWS_SLOTS];
+    void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
+    /* one task of the general form; the engine's other members are the same for every instruction set */
+    void (*general)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
+} lnorm_kernels;
+
+#define ISA(name, built, runs) extern const lnorm_kernels lnorm_kernels_##name;
+#include "lists/isas.def"
+#undef ISA
+
+/* The table in use: the widest this machine runs, or what LNORM_ISA asks for; NULL where that is not available. Decided
+ * once; after that one atomic load. */
+const lnorm_kernels *lnorm_dispatch(void);
+
+/* All tables of this build, narrowest first, and whether this machine runs them; NULL past the end (for tests). */
+const lnorm_kernels *lnorm_kernels_at(int index, int *runs);
+
+#endif

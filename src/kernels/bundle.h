@@ -1,0 +1,178 @@
+/* What the general form works on at a time: a few groups (or affine entries) side by side, walked element by element.
+ * Compiled once, not per instruction set.
+ *
+ * Side by side, because one group's elements may lie far apart while its neighbour's lie next to each: a line of the
+ * cache is then read once for all of them. */
+#ifndef LNORM_KERNELS_BUNDLE_H
+#define LNORM_KERNELS_BUNDLE_H
+
+#include "../access.h"
+#include "../general.h"
+#include "../kernels.h"
+#include "statistics.h"
+
+typedef struct ln_bundle {
+    const lnorm_problem *problem;
+    const lnorm_data *data;
+    const lnorm_space *space;     /* what each lane walks: the elements of a group, or the inner axes of an entry */
+    int lanes;                    /* 1 .. LNORM_BUNDLE */
+    int axis;                     /* the lanes lie along this axis; -1 where there is only one */
+    int64_t base[LNORM_OPERANDS]; /* offset in elements of lane 0, index 0 */
+} ln_bundle;
+
+/* A block of every lane, as elements are in memory. f64 input is wide arithmetic, and not ours. */
+typedef struct ln_tile {
+    char lane[LNORM_BUNDLE][LNORM_BLOCK * 4];
+} ln_tile;
+
+static inline int64_t ln_lane_stride(const ln_bundle *b, enum lnorm_operand operand) {
+    return b->axis < 0 ? 0 : b->problem->operand[operand].stride[b->axis];
+}
+
+/* The bases at index i of `first` and index j of `second`, sets of axes without a common one. */
+static inline void ln_set_base(ln_bundle *b, const lnorm_space *first, int64_t i, const lnorm_space *second,
+                               int64_t j) {
+    for (int k = 0; k < LNORM_OPERANDS; k++) {
+        enum lnorm_operand operand = (enum lnorm_operand)k;
+        if (lnorm_has(b->problem, operand))
+            b->base[k] = lnorm_offset(b->problem, operand, first, i) + lnorm_offset(b->problem, operand, second, j);
+    }
+}
+
+/* Of the indices index, index + 1, ... of a space, those that lie along its last axis, at most LNORM_BUNDLE of them and
+ * below `end`. */
+static inline int ln_lanes_from(const lnorm_problem *problem, const lnorm_space *space, int64_t index, int64_t end,
+                                int *axis) {
+    int64_t lanes = end - index < LNORM_BUNDLE ? end - index : LNORM_BUNDLE, left;
+    *axis = -1;
+    if (space->axes == 0)
+        return 1;
+    *axis = space->axis[space->axes - 1];
+    left = problem->extent[*axis] - index % problem->extent[*axis];
+    return (int)(lanes < left ? lanes : left);
+}
+
+static inline int64_t ln_distance(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+/* Long groups whose elements are closer to each other than to the next group's go one by one: their second reading then
+ * finds them in the cache. */
+static inline int ln_alone(const lnorm_problem *problem, int axis) {
+    const lnorm_space *element = &problem->element;
+    const int64_t *stride = problem->operand[LNORM_X].stride;
+    return axis >= 0 && element->axes > 0 && element->count > 16 * LNORM_BLOCK &&
+           ln_distance(stride[element->axis[element->axes - 1]]) < ln_distance(stride[axis]);
+}
+
+/* Groups from `group` on, below `end`. */
+static inline ln_bundle ln_bundle_of_groups(const lnorm_problem *problem, const lnorm_data *data, int64_t group,
+                                            int64_t end) {
+    static const lnorm_space none = {0, {0}, 1};
+    ln_bundle b = {.problem = problem, .data = data, .space = &problem->element};
+    b.lanes = ln_lanes_from(problem, &problem->group, group, end, &b.axis);
+    if (ln_alone(problem, b.axis))
+        b.lanes = 1;
+    ln_set_base(&b, &problem->group, group, &none, 0);
+    return b;
+}
+
+/* Number of the group that an index of `space`, a set of axes, contributes to: its part of the row-major number. */
+static inline int64_t ln_group_step(const lnorm_problem *problem, int axis) {
+    int64_t step = 1;
+    for (int later = axis + 1; later < problem->axes; later++)
+        if (!(problem->reduced >> later & 1))
+            step *= problem->extent[later];
+    return problem->reduced >> axis & 1 ? 0 : step;
+}
+
+static inline int64_t ln_group_part(const lnorm_problem *problem, const lnorm_space *space, int64_t index) {
+    int64_t part = 0;
+    for (int i = space->axes; i-- > 0;) {
+        int axis = space->axis[i];
+        part += index % problem->extent[axis] * ln_group_step(problem, axis);
+        index /= problem->extent[axis];
+    }
+    return part;
+}
+
+/* The one element that a lane has of a statistic, or of an entry. */
+static inline double ln_one(const ln_bundle *b, enum lnorm_operand operand, int lane) {
+    return lnorm_load((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand],
+                      b->base[operand] + lane * ln_lane_stride(b, operand));
+}
+
+static inline void ln_put_one(const ln_bundle *b, enum lnorm_operand operand, int lane, double value) {
+    if (lnorm_has(b->problem, operand))
+        lnorm_store((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand],
+                    b->base[operand] + lane * ln_lane_stride(b, operand), value);
+}
+
+/* -- Walking a space ----------------------------------------------------------------------------------------------- */
+
+/* Where a walk is: the coordinates of its next index. */
+typedef struct ln_walk {
+    const lnorm_problem *problem;
+    const lnorm_space *space;
+    int64_t at[LNORM_MAX_AXES];
+} ln_walk;
+
+static inline void ln_walk_on(ln_walk *walk, int64_t steps) {
+    for (int i = walk->space->axes; i-- > 0 && steps;) {
+        int64_t extent = walk->problem->extent[walk->space->axis[i]];
+        walk->at[i] += steps;
+        steps = walk->at[i] / extent;
+        walk->at[i] -= steps * extent;
+    }
+}
+
+static inline ln_walk ln_walk_from(const ln_bundle *b, int64_t index) {
+    ln_walk walk = {b->problem, b->space, {0}};
+    if (index)
+        ln_walk_on(&walk, index);
+    return walk;
+}
+
+/* The same walk for one operand, in runs along the last axis. */
+typedef struct ln_cursor {
+    ln_walk walk;
+    const int64_t *stride; /* the operand's */
+    int64_t offset, run_stride;
+} ln_cursor;
+
+static inline ln_cursor ln_cursor_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk) {
+    ln_cursor cursor = {*walk, b->problem->operand[operand].stride, b->base[operand], 0};
+    const lnorm_space *space = walk->space;
+    for (int i = 0; i < space->axes; i++)
+        cursor.offset += walk->at[i] * cursor.stride[space->axis[i]];
+    if (space->axes)
+        cursor.run_stride = cursor.stride[space->axis[space->axes - 1]];
+    return cursor;
+}
+
+/* Indices from here to the end of the last axis, `left` at most: the next is at `offset`, then every `run_stride`. */
+static inline int64_t ln_run(const ln_cursor *cursor, int64_t left) {
+    int last = cursor->walk.space->axes - 1;
+    int64_t run;
+    if (last < 0)
+        return left;
+    run = cursor->walk.problem->extent[cursor->walk.space->axis[last]] - cursor->walk.at[last];
+    return run < left ? run : left;
+}
+
+static inline void ln_run_on(ln_cursor *cursor, int64_t run) {
+    const lnorm_space *space = cursor->walk.space;
+    int64_t step = run;
+    for (int i = space->axes; i-- > 0;) {
+        int64_t extent = cursor->walk.problem->extent[space->axis[i]], stride = cursor->stride[space->axis[i]];
+        cursor->walk.at[i] += step;
+        cursor->offset += step * stride;
+        if (cursor->walk.at[i] < extent)
+            return;
+        cursor->walk.at[i] = 0;
+        cursor->offset -= extent * stride;
+        step = 1;
+    }
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* What needs no vectors: statistics from sums, and pairs of sums in pairs of trees. Compiled once, not per instruction
+ * set; inlined into all of them. */
+#ifndef LNORM_KERNELS_STATISTICS_H
+#define LNORM_KERNELS_STATISTICS_H
+
+#include "../arithmetic.h"
+#include <math.h>
+
+/* Statistics of a group or row: x - c - t is the deviation, v the variance; c1 and c2 are means of the backward. */
+typedef struct ln_record {
+    double c, t, v, r, c1, c2;
+} ln_record;
+
+typedef struct ln_pair {
+    double a, b;
+} ln_pair;
+
+/* -- Blocks into trees -------------------------------------------------------------------------------------------- */
+
+typedef struct ln_tree_pair {
+    lnorm_tree a, b;
+} ln_tree_pair;
+
+static inline void ln_clear_trees(ln_tree_pair *tree) {
+    lnorm_tree_clear(&tree->a);
+    lnorm_tree_clear(&tree->b);
+}
+
+static inline void ln_push_pair(ln_tree_pair *tree, ln_pair block) {
+    lnorm_tree_push(&tree->a, block.a);
+    lnorm_tree_push(&tree->b, block.b);
+}
+
+static inline ln_pair ln_total_of(const ln_tree_pair *tree) {
+    ln_pair total;
+    total.a = lnorm_tree_total(&tree->a);
+    total.b = lnorm_tree_total(&tree->b);
+    return total;
+}
+
+static inline int64_t ln_block_length(int64_t count, int64_t first) {
+    return count - first < LNORM_BLOCK ? count - first : LNORM_BLOCK;
+}
+
+/* -- From sums to statistics --------------------------------------------------------------------------------------- */
+
+static inline double ln_reciprocal_root(double v, double eps) {
+    double radicand = v + eps;
+    if (radicand == 0.0)
+        return 0.0;
+    if (radicand < 0.0) /* a variance given below -eps; sqrt would set errno */
+        return (double)NAN;
+    return 1.0 / sqrt(radicand);
+}
+
+/* From the sums of x and x*x. False where path B is due: then c is the shift to use. */
+static inline int ln_finish_moments(ln_record *s, ln_pair sum, int64_t count, int center) {
+    double n = (double)count, q = sum.b / n, m;
+    s->c = s->t = 0.0;
+    s->v = q;
+    if (!center)
+        return 1;
+    m = sum.a / n;
+    s->c = m;
+    s->v = q - m * m;
+    return count > LNORM_SHORT && s->v * LNORM_KAPPA >= m * m;
+}
+
+/* Path B, from the sums of d and d*d. */
+static inline void ln_finish_shifted(ln_record *s, ln_pair sum, int64_t count) {
+    double n = (double)count;
+    s->t = sum.a / n;
+    s->v = sum.b / n - s->t * s->t;
+    if (s->v < 0.0) /* a comparison: a NaN stays */
+        s->v = 0.0;
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* Level 2: plans, their tasks, and running them. */
+#include "environment.h"
+#include "kernels.h"
+#include "message.h"
+
+#include <string.h>
+
+enum { WORKSPACE_ALIGNMENT = 64 };
+
+static const uint64_t plan_magic = 0x6c6e6f726d303031; /* "lnorm001": the layout of lnorm_plan_form */
+
+/* lnorm_plan is bytes to the user, so that copying one is defined whatever we keep in it. */
+typedef lnorm_plan_form plan_view;
+
+_Static_assert(sizeof(lnorm_plan_form) <= sizeof(lnorm_plan), "lnorm_plan is too small");
+
+void *lnorm_align_workspace(void *workspace, size_t needed) {
+    uintptr_t address = (uintptr_t)workspace;
+    if (!workspace || !needed)
+        return NULL;
+    return (char *)workspace + (-address & (WORKSPACE_ALIGNMENT - 1));
+}
+
+/* An engine that cannot have what it would need says SIZE_MAX; so do we. */
+size_t lnorm_padded_workspace(size_t bytes) {
+    if (bytes > SIZE_MAX - WORKSPACE_ALIGNMENT)
+        return SIZE_MAX;
+    return bytes ? bytes + WORKSPACE_ALIGNMENT : 0;
+}
+
+static int writes_statistics(const lnorm_problem *problem) {
+    static const enum lnorm_operand statistics[] = {LNORM_MEAN, LNORM_RSTD, LNORM_MEAN_TANGENT, LNORM_RSTD_TANGENT};
+    for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++)
+        if (lnorm_has(problem, statistics[i]) && problem->operand[statistics[i]].written)
+            return 1;
+    return 0;
+}
+
+/* Groups of no elements have statistics (NaN) and nothing else. */
+int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, int phase) {
+    const int affine_phase = 1;
+    if (!problem->element.count && !(lnorm_phases(problem) > 1 && phase == affine_phase) && !writes_statistics(problem))
+        return 0;
+    return engine->tasks(problem, phase);
+}
+
+static const lnorm_engine *engine_for(const lnorm_problem *problem) {
+    static const lnorm_engine *const engines[] = {&lnorm_engine_rows, &lnorm_engine_general};
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (engines[i]->takes(problem))
+            return engines[i];
+    return &lnorm_engine_reference;
+}
+
+lnorm_status lnorm_plan_init(lnorm_plan *plan, const lnorm_op *op, const lnorm_io *io, lnorm_error *user) {
+    plan_view *view = (plan_view *)plan;
+    lnorm_error error = LNORM_ERROR_INIT;
+    if (!plan)
+        lnorm_fail(&error, LNORM_INVALID_ARGUMENT, "plan: expected a pointer, got NULL");
+    else if (!(view->kernels = lnorm_dispatch()))
+        lnorm_fail(&error, LNORM_NOT_AVAILABLE,
+                   "LNORM_ISA: expected an instruction set that this build and this machine have (see lnorm_isa)");
+    else
+        lnorm_problem_init(&view->problem, op, io, &error);
+    if (plan) {
+        view->magic = plan_magic;
+        view->status = error.status;
+    }
+    if (!error.status) {
+        view->engine = engine_for(&view->problem);
+        view->workspace = lnorm_padded_workspace(view->engine->workspace(&view->problem));
+    }
+    return lnorm_report(user, &error);
+}
+
+static lnorm_status plan_status(const plan_view *view) {
+    return view && view->magic == plan_magic ? view->status : LNORM_INVALID_ARGUMENT;
+}
+
+int64_t lnorm_plan_groups(const lnorm_plan *plan) {
+    const plan_view *view = (const plan_view *)plan;
+    return plan_status(view) ? 0 : view->problem.group.count;
+}
+
+int64_t lnorm_plan_group_size(const lnorm_plan *plan) {
+    const plan_view *view = (const plan_view *)plan;
+    return plan_status(view) ? 0 : view->problem.element.count;
+}
+
+size_t lnorm_plan_workspace(const lnorm_plan *plan) {
+    const plan_view *view = (const plan_view *)plan;
+    return plan_status(view) ? 0 : view->workspace;
+}
+
+int lnorm_plan_phases(const lnorm_plan *plan) {
+    const plan_view *view = (const plan_view *)plan;
+    return plan_status(view) ? 0 : lnorm_phases(&view->problem);
+}
+
+int64_t lnorm_plan_tasks(const lnorm_plan *plan, int phase) {
+    const plan_view *view = (const plan_view *)plan;
+    if (phase < 0 || phase >= lnorm_plan_phases(plan))
+        return 0;
+    return lnorm_tasks(view->engine, &view->problem, phase);
+}
+
+static lnorm_status check_io(const plan_view *view, const lnorm_io *io, lnorm_error *error) {
+    lnorm_status status = plan_status(view);
+    if (status)
+        return lnorm_fail(error, status, "plan: expected one that lnorm_plan_init made and accepted");
+    if ((status = lnorm_check_struct(sizeof *io, io, "io", error)))
+        return status;
+    if (io->workspace && io->workspace_size < view->workspace)
+        return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "io.workspace_size: expected at least %llu bytes, got %llu",
+                          (unsigned long long)view->workspace, (unsigned long long)io->workspace_size);
+    return LNORM_OK;
+}
+
+static lnorm_status check(const plan_view *view, const lnorm_io *io, lnorm_data *data, lnorm_error *error) {
+    lnorm_status status = check_io(view, io, error);
+    if (status)
+        return status;
+    lnorm_problem_data(&view->problem, io, view->workspace, data);
+    return lnorm_problem_check(&view->problem, data, error);
+}
+
+lnorm_status lnorm_plan_check(const lnorm_plan *plan, const lnorm_io *io, lnorm_error *user) {
+    lnorm_error error = LNORM_ERROR_INIT;
+    lnorm_data data;
+    check((const plan_view *)plan, io, &data, &error);
+    return lnorm_report(user, &error);
+}
+
+static void run_task(const plan_view *view, const lnorm_data *data, int phase, int64_t task) {
+    lnorm_environment caller = lnorm_environment_enter();
+    view->engine->run(&view->problem, data, view->kernels, phase, task);
+    lnorm_environment_leave(caller);
+}
+
+lnorm_status lnorm_plan_run(const lnorm_plan *plan, const lnorm_io *io, int phase, int64_t task) {
+    const plan_view *view = (const plan_view *)plan;
+    lnorm_data data;
+    lnorm_status status = check_io(view, io, NULL);
+    if (status)
+        return status;
+    if (task < 0 || task >= lnorm_plan_tasks(plan, phase))
+        return LNORM_INVALID_ARGUMENT;
+    lnorm_problem_data(&view->problem, io, view->workspace, &data);
+    run_task(view, &data, phase, task);
+    return LNORM_OK;
+}
+
+typedef struct phase_run {
+    const plan_view *view;
+    const lnorm_data *data;
+    int phase;
+} phase_run;
+
+static void run_numbered(void *argument, int64_t task) {
+    const phase_run *run = argument;
+    run_task(run->view, run->data, run->phase, task);
+}
+
+lnorm_status lnorm_check_executor(const lnorm_executor *executor, lnorm_error *error) {
+    lnorm_status status = lnorm_check_struct(sizeof *executor, executor, "executor", error);
+    if (!status && !executor->parallel_for)
+        status = lnorm_fail(error, LNORM_INVALID_ARGUMENT, "executor.parallel_for: expected a function, got NULL");
+    return status;
+}
+
+static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lnorm_executor *executor,
+                            lnorm_error *error) {
+    lnorm_data data;
+    lnorm_status status = check(view, io, &data, error);
+    if (status)
+        return status;
+    if (executor && (status = lnorm_check_executor(executor, error)))
+        return status;
+    for (int phase = 0; phase < lnorm_phases(&view->problem); phase++) {
+        int64_t tasks = lnorm_tasks(view->engine, &view->problem, phase);
+        phase_run run = {view, &data, phase};
+        if (executor && tasks > 1)
+            executor->parallel_for(executor->context, tasks, run_numbered, &run);
+        else
+            for (int64_t task = 0; task < tasks; task++)
+                run_task(view, &data, phase, task);
+    }
+    return LNORM_OK;
+}
+
+lnorm_status lnorm_execute(const lnorm_plan *plan, const lnorm_io *io, const lnorm_executor *executor) {
+    return execute((const plan_view *)plan, io, executor, NULL);
+}
+
+lnorm_status lnorm_run(const lnorm_op *op, const lnorm_io *io, const lnorm_executor *executor, lnorm_error *user) {
+    lnorm_plan plan;
+    lnorm_error error = LNORM_ERROR_INIT;
+    if (!lnorm_plan_init(&plan, op, io, &error))
+        execute((const plan_view *)&plan, io, executor, &error);
+    return lnorm_report(user, &error);
+}

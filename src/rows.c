@@ -1,0 +1,339 @@
+/* The engine of contiguous rows: which problems it takes, tasks, workspace; the arithmetic is in kernels/rows_*.inc.
+ *
+ * Backward, where dweight or dbias is wanted. With workspace, phase 0 sweeps once over the rows: each of at most 32 tasks
+ * takes an aligned run of 2^k blocks of 64 rows, writes their dx, and leaves the run's column sums in a slice of its own;
+ * phase 1 adds the slices. Without, phase 1 goes strip by strip of columns, each over all rows, and phase 2 writes dx. */
+#include "access.h"
+#include "grid.h"
+#include "kernels.h"
+
+enum {
+    ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
+    STRIP_DOUBLES = 2048, /* column sums on the stack, for each gradient: 16 KiB */
+    STATISTICS_TILE = 64  /* rows whose statistics pass through the stack at once: a row block */
+};
+
+/* -- What it takes ------------------------------------------------------------------------------------------------- */
+
+static int slot_of(int element, int affine) {
+    static const uint8_t slots[][2] = {
+#define ROWS_SLOT(slot, x, affine) {LNORM_ELEMENT_##x, LNORM_ELEMENT_##affine},
+#include "lists/rows_slots.def"
+#undef ROWS_SLOT
+    };
+    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
+        if (slots[slot][0] == element && slots[slot][1] == affine)
+            return slot;
+    return -1;
+}
+
+/* Absent, or of this element type and contiguous along the reduced axis. */
+static int lies_in_rows(const lnorm_problem *problem, enum lnorm_operand operand, int element) {
+    const lnorm_operand_form *form = &problem->operand[operand];
+    if (!lnorm_has(problem, operand))
+        return 1;
+    return form->element == element && (problem->element.count <= 1 || form->stride[problem->element.axis[0]] == 1);
+}
+
+/* The set of axes matters only where something is indexed by it. */
+static int affine_fits(const lnorm_problem *problem, enum lnorm_operand parameter, enum lnorm_operand gradient,
+                       uint32_t axes) {
+    return (!lnorm_has(problem, parameter) && !lnorm_has(problem, gradient)) || axes == problem->reduced;
+}
+
+/* The slot of the kernels that run this problem, -1 for none. */
+static int rows_slot(const lnorm_problem *problem) {
+    int element = problem->operand[LNORM_X].element, affine = element;
+    if (lnorm_has(problem, LNORM_WEIGHT))
+        affine = problem->operand[LNORM_WEIGHT].element;
+    else if (lnorm_has(problem, LNORM_BIAS))
+        affine = problem->operand[LNORM_BIAS].element;
+    if (!lies_in_rows(problem, LNORM_X, element) || !lies_in_rows(problem, LNORM_Y, element) ||
+        !lies_in_rows(problem, LNORM_DY, element) || !lies_in_rows(problem, LNORM_DX, element) ||
+        !lies_in_rows(problem, LNORM_WEIGHT, affine) || !lies_in_rows(problem, LNORM_BIAS, affine))
+        return -1;
+    return slot_of(element, affine);
+}
+
+static int rows_takes(const lnorm_problem *problem) {
+    int saved = problem->statistics == LNORM_SAVED && problem->pass == LNORM_BACKWARD;
+    if (problem->wide || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
+        return 0;
+    if (problem->statistics != LNORM_COMPUTED && !saved)
+        return 0;
+    if (problem->element.axes > 1 || problem->group.axes > 1)
+        return 0;
+    if (lnorm_has(problem, LNORM_RUNNING_MEAN) || lnorm_has(problem, LNORM_RUNNING_VAR))
+        return 0;
+    if (problem->weight_offset && lnorm_has(problem, LNORM_WEIGHT))
+        return 0;
+    return affine_fits(problem, LNORM_WEIGHT, LNORM_DWEIGHT, problem->weight_axes) &&
+           affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && rows_slot(problem) >= 0;
+}
+
+/* -- Arguments of a kernel call ------------------------------------------------------------------------------------ */
+
+/* Stride along the one outer axis. */
+static int64_t pitch_of(const lnorm_problem *problem, enum lnorm_operand operand) {
+    return problem->group.axes ? problem->operand[operand].stride[problem->group.axis[0]] : 0;
+}
+
+static char *row_at(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand, int64_t row) {
+    int element = problem->operand[operand].element;
+    if (!lnorm_has(problem, operand))
+        return NULL;
+    return data->at[operand] +
+           row * pitch_of(problem, operand) * (int64_t)lnorm_element_size((enum lnorm_element)element);
+}
+
+/* The call that starts at `row`; statistics are left out. */
+static lnorm_rows rows_from(const lnorm_problem *problem, const lnorm_data *data, int64_t row) {
+    lnorm_rows a = {.x = row_at(problem, data, LNORM_X, row),
+                    .weight = lnorm_has(problem, LNORM_WEIGHT) ? data->at[LNORM_WEIGHT] : NULL,
+                    .bias = lnorm_has(problem, LNORM_BIAS) ? data->at[LNORM_BIAS] : NULL,
+                    .dy = row_at(problem, data, LNORM_DY, row),
+                    .y = row_at(problem, data, LNORM_Y, row),
+                    .dx = row_at(problem, data, LNORM_DX, row),
+                    .x_pitch = pitch_of(problem, LNORM_X),
+                    .y_pitch = pitch_of(problem, LNORM_Y),
+                    .dy_pitch = pitch_of(problem, LNORM_DY),
+                    .dx_pitch = pitch_of(problem, LNORM_DX),
+                    .cols = problem->element.count,
+                    .eps = problem->eps,
+                    .center = problem->center};
+    return a;
+}
+
+static void load_statistics(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand,
+                            int64_t row, int64_t count, double *values) {
+    if (!lnorm_has(problem, operand))
+        return;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = lnorm_load((enum lnorm_element)problem->operand[operand].element, data->at[operand],
+                               (row + i) * pitch_of(problem, operand));
+}
+
+static void store_statistics(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand,
+                             int64_t row, int64_t count, const double *values) {
+    if (!lnorm_has(problem, operand))
+        return;
+    for (int64_t i = 0; i < count; i++)
+        lnorm_store((enum lnorm_element)problem->operand[operand].element, data->at[operand],
+                    (row + i) * pitch_of(problem, operand), values[i]);
+}
+
+/* -- Forward ------------------------------------------------------------------------------------------------------- */
+
+static void forward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_forward *kernel,
+                          int64_t begin, int64_t end) {
+    double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
+    int statistics = lnorm_has(problem, LNORM_MEAN) || lnorm_has(problem, LNORM_RSTD);
+    int64_t count;
+    for (int64_t row = begin; row < end; row += count) {
+        lnorm_rows a = rows_from(problem, data, row);
+        count = end - row;
+        if (statistics) {
+            count = count < STATISTICS_TILE ? count : STATISTICS_TILE;
+            a.mean = mean;
+            a.rstd = rstd;
+        }
+        kernel(&a, count);
+        if (statistics) {
+            store_statistics(problem, data, LNORM_MEAN, row, count, mean);
+            store_statistics(problem, data, LNORM_RSTD, row, count, rstd);
+        }
+    }
+}
+
+/* -- Backward ------------------------------------------------------------------------------------------------------ */
+
+/* A wish for dx is left to the caller: `with_dx`. */
+static void backward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_backward *kernel,
+                           int with_dx, int64_t begin, int64_t end, double *dweight, double *dbias, int64_t first,
+                           int64_t width) {
+    double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
+    int64_t count;
+    for (int64_t row = begin; row < end; row += count) {
+        lnorm_rows a = rows_from(problem, data, row);
+        count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
+        if (!with_dx)
+            a.dx = NULL;
+        if (problem->statistics == LNORM_SAVED) {
+            load_statistics(problem, data, LNORM_MEAN, row, count, mean);
+            load_statistics(problem, data, LNORM_RSTD, row, count, rstd);
+            a.mean = mean;
+            a.rstd = rstd;
+        }
+        kernel(&a, count, dweight, dbias, first, width);
+    }
+}
+
+typedef struct affine_form {
+    int dweight, dbias;        /* wanted */
+    int64_t rows, cols;
+    int64_t blocks;            /* of 64 rows */
+    int64_t run;               /* blocks of a task of phase 0: a power of two */
+    int64_t slices;            /* tasks of phase 0 */
+    int64_t levels;            /* of the tree over a run */
+    int64_t pitch;             /* of column sums in the workspace: whole lines of the cache */
+    int64_t strip;             /* columns of a task of phase 1 */
+} affine_form;
+
+static affine_form affine_of(const lnorm_problem *problem) {
+    affine_form form = {.dweight = lnorm_has(problem, LNORM_DWEIGHT),
+                        .dbias = lnorm_has(problem, LNORM_DBIAS),
+                        .rows = problem->group.count,
+                        .cols = problem->element.count};
+    form.blocks = lnorm_parts(form.rows, LNORM_ROW_BLOCK);
+    form.run = 1;
+    while (lnorm_parts(form.blocks, form.run) > ROWS_TASKS_MAX)
+        form.run *= 2;
+    form.slices = lnorm_parts(form.blocks, form.run);
+    form.levels = lnorm_strip_levels(form.run);
+    form.pitch = lnorm_parts(form.cols, 8) * 8;
+    form.strip = STRIP_DOUBLES / lnorm_strip_levels(form.blocks);
+    return form;
+}
+
+static int wants_affine(const affine_form *form) {
+    return form->dweight || form->dbias;
+}
+
+/* Doubles of a slice: for each gradient wanted, the levels of a tree. */
+static int64_t slice_doubles(const affine_form *form) {
+    return form->pitch * form->levels * (form->dweight + form->dbias);
+}
+
+/* 0 where none is of use, or where there would be more bytes than a size_t can say. */
+static size_t rows_workspace(const lnorm_problem *problem) {
+    affine_form form = affine_of(problem);
+    uint64_t per_column = (uint64_t)(form.slices * form.levels * (form.dweight + form.dbias)) * sizeof(double);
+    if (problem->pass != LNORM_BACKWARD || !per_column || (uint64_t)form.pitch > SIZE_MAX / 2 / per_column)
+        return 0;
+    return (size_t)((uint64_t)form.pitch * per_column);
+}
+
+static int64_t affine_tasks(const affine_form *form) {
+    return wants_affine(form) ? lnorm_parts(form->cols, form->strip) : 0;
+}
+
+static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
+    return lnorm_grid_of(problem->group.count, problem->element.count, 4);
+}
+
+static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
+    affine_form form = affine_of(problem);
+    if (problem->pass == LNORM_FORWARD)
+        return phase == 0 ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
+    if (phase == 0)
+        return wants_affine(&form) ? form.slices : 0;
+    if (phase == 1)
+        return affine_tasks(&form);
+    return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
+}
+
+/* Blocks of 64 rows from `first_block`, `count` of them, into the trees of the gradients that are wanted. */
+static void sum_blocks(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels, int with_dx,
+                       int64_t first_block, int64_t count, lnorm_strip *dweight, lnorm_strip *dbias, int64_t first) {
+    lnorm_rows_backward *kernel = kernels->rows_backward[rows_slot(problem)];
+    int64_t width = dweight ? dweight->width : dbias->width, rows = problem->group.count;
+    for (int64_t block = first_block; block < first_block + count; block++) {
+        int64_t begin = block * LNORM_ROW_BLOCK, end = begin + LNORM_ROW_BLOCK;
+        backward_range(problem, data, kernel, with_dx, begin, end < rows ? end : rows,
+                       dweight ? lnorm_strip_block(dweight) : NULL, dbias ? lnorm_strip_block(dbias) : NULL, first,
+                       width);
+        if (dweight)
+            lnorm_strip_push(dweight, kernels->add);
+        if (dbias)
+            lnorm_strip_push(dbias, kernels->add);
+    }
+}
+
+/* Columns first .. first+width-1 of dweight or dbias. */
+static void store_gradient(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand which,
+                           const double *sums, int64_t first, int64_t width) {
+    const lnorm_operand_form *form = &problem->operand[which];
+    enum lnorm_element element = (enum lnorm_element)form->element;
+    int64_t stride = problem->element.axes ? form->stride[problem->element.axis[0]] : 0;
+    for (int64_t j = 0; j < width; j++) {
+        int64_t offset = (first + j) * stride;
+        double value = sums[j];
+        if (problem->accumulate)
+            value = lnorm_load(element, data->at[which], offset) + value;
+        lnorm_store(element, data->at[which], offset, value);
+    }
+}
+
+/* Phase 0 with workspace: a run of row blocks. */
+static void run_slice(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
+                      int64_t slice) {
+    affine_form form = affine_of(problem);
+    int64_t first = slice * form.run, rest = form.blocks - first;
+    double *sums = (double *)data->workspace + slice * slice_doubles(&form);
+    lnorm_strip dweight = {sums, form.cols, form.pitch, 0, 0}, dbias = dweight;
+    if (form.dweight)
+        dbias.sums += form.pitch * form.levels;
+    sum_blocks(problem, data, kernels, lnorm_has(problem, LNORM_DX), first, rest < form.run ? rest : form.run,
+               form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL, 0);
+    if (form.dweight)
+        lnorm_strip_total(&dweight, kernels->add);
+    if (form.dbias)
+        lnorm_strip_total(&dbias, kernels->add);
+}
+
+/* Phase 1 with workspace: the slices' sums (at the lowest level of each), columns first .. first+width-1, by the binary
+ * tree, in place. */
+static double *add_slices(const affine_form *form, double *sums, const lnorm_kernels *kernels, int64_t width) {
+    int64_t pitch = slice_doubles(form);
+    for (int64_t step = 1; step < form->slices; step *= 2)
+        for (int64_t slice = 0; slice + step < form->slices; slice += 2 * step)
+            kernels->add(sums + slice * pitch, sums + (slice + step) * pitch, width);
+    return sums;
+}
+
+static void run_combine(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
+                        int64_t task) {
+    affine_form form = affine_of(problem);
+    int64_t first = task * form.strip, rest = form.cols - first, width = rest < form.strip ? rest : form.strip;
+    double *dweight = (double *)data->workspace + first, *dbias = dweight;
+    if (form.dweight)
+        dbias += form.pitch * form.levels;
+    if (form.dweight)
+        store_gradient(problem, data, LNORM_DWEIGHT, add_slices(&form, dweight, kernels, width), first, width);
+    if (form.dbias)
+        store_gradient(problem, data, LNORM_DBIAS, add_slices(&form, dbias, kernels, width), first, width);
+}
+
+/* Phase 1 without workspace: a strip of columns over all rows. */
+static void run_strip(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
+                      int64_t task) {
+    affine_form form = affine_of(problem);
+    double sums[2][STRIP_DOUBLES];
+    int64_t first = task * form.strip, rest = form.cols - first, width = rest < form.strip ? rest : form.strip;
+    lnorm_strip dweight = {sums[0], width, form.strip, 0, 0}, dbias = {sums[1], width, form.strip, 0, 0};
+    sum_blocks(problem, data, kernels, 0, 0, form.blocks, form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL,
+               first);
+    if (form.dweight)
+        store_gradient(problem, data, LNORM_DWEIGHT, lnorm_strip_total(&dweight, kernels->add), first, width);
+    if (form.dbias)
+        store_gradient(problem, data, LNORM_DBIAS, lnorm_strip_total(&dbias, kernels->add), first, width);
+}
+
+static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
+                     int phase, int64_t task) {
+    int slot = rows_slot(problem), swept = data->workspace && rows_workspace(problem) > 0;
+    lnorm_grid grid = grid_of_rows(problem);
+    int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
+    if (problem->pass == LNORM_FORWARD)
+        forward_range(problem, data, kernels->rows_forward[slot], begin, end);
+    else if (phase == 0 && swept)
+        run_slice(problem, data, kernels, task);
+    else if (phase == 1 && swept && problem->group.count)
+        run_combine(problem, data, kernels, task);
+    else if (phase == 1)
+        run_strip(problem, data, kernels, task);
+    else if (phase == 2 && !swept)
+        backward_range(problem, data, kernels->rows_backward[slot], 1, begin, end, NULL, NULL, 0, 0);
+}
+
+const lnorm_engine lnorm_engine_rows = {"rows", rows_takes, rows_workspace, rows_tasks, rows_run};

@@ -1,0 +1,54 @@
+/* Which instruction sets this target and compiler can build: LNORM_BUILD_x is 1 or 0, for every x of lists/isas.def.
+ * Whether the machine runs them is dispatch.c's question. LNORM_NO_AVX512 and LNORM_NO_AVX2 leave one out.
+ *
+ * LNORM_SIMDE: the AVX-512 kernels from the SIMDe headers, for tests on machines without AVX-512. */
+#ifndef LNORM_ISA_BUILD_H
+#define LNORM_ISA_BUILD_H
+
+#define LNORM_BUILD_SCALAR 1
+
+/* gcc for Windows aligns the stack to 16 bytes only, and spills of wider vectors fault (gcc bug 54412). */
+#if defined __x86_64__ && !defined __ILP32__ && (defined __clang__ || (defined __GNUC__ && !defined _WIN32))
+#define LNORM_TARGET_X86 1
+#else
+#define LNORM_TARGET_X86 0
+#endif
+
+#if LNORM_TARGET_X86 && !defined LNORM_NO_AVX2
+#define LNORM_BUILD_AVX2 1
+#else
+#define LNORM_BUILD_AVX2 0
+#endif
+
+#if (LNORM_TARGET_X86 || defined LNORM_SIMDE) && !defined LNORM_NO_AVX512
+#define LNORM_BUILD_AVX512 1
+#else
+#define LNORM_BUILD_AVX512 0
+#endif
+
+#if defined __GNUC__
+#define LNORM_OUT_OF_LINE __attribute__((noinline))
+#else
+#define LNORM_OUT_OF_LINE
+#endif
+
+/* Inlined even where nothing is optimised: a vector must not cross a call between functions of different targets, and an
+ * element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.) */
+#if defined __GNUC__ && !defined LNORM_SIMDE
+#define LNORM_INLINE static inline __attribute__((always_inline))
+#else
+#define LNORM_INLINE static inline
+#endif
+
+/* Before a loop of a few iterations over an array of vectors, which then lives in registers. */
+#if defined LNORM_SIMDE
+#define LNORM_UNROLL
+#elif defined __clang__
+#define LNORM_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined __GNUC__
+#define LNORM_UNROLL _Pragma("GCC unroll 16")
+#else
+#define LNORM_UNROLL
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+/* Tests only (LNORM_SIMDE): AVX-512 intrinsics from SIMDe, and the few that its version 0.7.4 lacks, one element at a
+ * time. Compile with -Wno-psabi: wide vectors are passed between functions, of this one file. */
+#ifndef LNORM_SIMDE_AVX512_H
+#define LNORM_SIMDE_AVX512_H
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/f16c.h>
+
+#if !defined __AVX512F__
+/* immintrin.h declares these whatever the target; the names are taken over. */
+#define _mm512_cvtps_pd lnorm_mm512_cvtps_pd
+#define _mm512_cvtpd_ps lnorm_mm512_cvtpd_ps
+#define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
+#define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps
+#define _mm_maskz_loadu_epi16 lnorm_mm_maskz_loadu_epi16
+#define _mm512_mask_storeu_pd lnorm_mm512_mask_storeu_pd
+#define _mm256_mask_storeu_ps lnorm_mm256_mask_storeu_ps
+#define _mm_mask_storeu_epi16 lnorm_mm_mask_storeu_epi16
+
+static inline void lnorm_copy_marked(void *to, const void *from, unsigned int mask, size_t size) {
+    for (size_t k = 0; k < 8; k++)
+        if (mask >> k & 1)
+            memcpy((char *)to + k * size, (const char *)from + k * size, size);
+}
+
+static inline __m512d lnorm_mm512_cvtps_pd(__m256 a) {
+    __m256d half[2] = {_mm256_cvtps_pd(_mm256_castps256_ps128(a)), _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1))};
+    return _mm512_loadu_pd(half);
+}
+
+static inline __m256 lnorm_mm512_cvtpd_ps(__m512d a) {
+    __m256d half[2];
+    _mm512_storeu_pd(half, a);
+    return _mm256_set_m128(_mm256_cvtpd_ps(half[1]), _mm256_cvtpd_ps(half[0]));
+}
+
+static inline __m512d lnorm_mm512_maskz_loadu_pd(unsigned int mask, const void *at) {
+    double lane[8] = {0};
+    lnorm_copy_marked(lane, at, mask, sizeof *lane);
+    return _mm512_loadu_pd(lane);
+}
+
+static inline __m256 lnorm_mm256_maskz_loadu_ps(unsigned int mask, const void *at) {
+    float lane[8] = {0};
+    lnorm_copy_marked(lane, at, mask, sizeof *lane);
+    return _mm256_loadu_ps(lane);
+}
+
+static inline __m128i lnorm_mm_maskz_loadu_epi16(unsigned int mask, const void *at) {
+    uint16_t lane[8] = {0};
+    lnorm_copy_marked(lane, at, mask, sizeof *lane);
+    return _mm_loadu_si128((const __m128i *)lane);
+}
+
+static inline void lnorm_mm512_mask_storeu_pd(void *at, unsigned int mask, __m512d a) {
+    double lane[8];
+    _mm512_storeu_pd(lane, a);
+    lnorm_copy_marked(at, lane, mask, sizeof *lane);
+}
+
+static inline void lnorm_mm256_mask_storeu_ps(void *at, unsigned int mask, __m256 a) {
+    float lane[8];
+    _mm256_storeu_ps(lane, a);
+    lnorm_copy_marked(at, lane, mask, sizeof *lane);
+}
+
+static inline void lnorm_mm_mask_storeu_epi16(void *at, unsigned int mask, __m128i a) {
+    uint16_t lane[8];
+    _mm_storeu_si128((__m128i *)lane, a);
+    lnorm_copy_marked(at, lane, mask, sizeof *lane);
+}
+#endif
+
+#endif

@@ -1,0 +1,220 @@
+/* Four f64 at a time: AVX2 and F16C, and deliberately not FMA, so that no compiler can contract anything here. This is
+ * the header to read first; the others have the same operations:
+ *
+ *   vd_zero vd_set1 vd_add vd_sub vd_mul
+ *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is the same
+ *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
+ *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
+ *   vd_load_T(at)              VD_WIDTH elements, widened exactly; `at` needs no alignment
+ *   vd_store_T(at, a)          one rounding, to nearest even
+ *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more
+ *   vd_store_T_part(at, n, a)  the same
+ */
+#include "../access.h"
+#include <immintrin.h>
+
+#define LNORM_TARGET_PUSHED 1 /* table.inc ends it */
+#if defined __clang__
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,f16c")
+#endif
+
+#define VD_WIDTH 4
+#define VD_UNROLL LNORM_UNROLL
+
+typedef __m256d vd;
+
+LNORM_INLINE vd vd_zero(void) {
+    return _mm256_setzero_pd();
+}
+
+LNORM_INLINE vd vd_set1(double a) {
+    return _mm256_set1_pd(a);
+}
+
+LNORM_INLINE vd vd_add(vd a, vd b) {
+    return _mm256_add_pd(a, b);
+}
+
+LNORM_INLINE vd vd_sub(vd a, vd b) {
+    return _mm256_sub_pd(a, b);
+}
+
+LNORM_INLINE vd vd_mul(vd a, vd b) {
+    return _mm256_mul_pd(a, b);
+}
+
+LNORM_INLINE vd vd_square_add(vd sum, vd a) {
+    return _mm256_add_pd(sum, _mm256_mul_pd(a, a));
+}
+
+/* All bits set in the first n lanes. */
+LNORM_INLINE __m256i vd_mask64(int64_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
+}
+
+LNORM_INLINE __m128i vd_mask32(int64_t n) {
+    return _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_set_epi32(3, 2, 1, 0));
+}
+
+LNORM_INLINE vd vd_keep(vd a, int64_t n) {
+    return _mm256_and_pd(a, _mm256_castsi256_pd(vd_mask64(n)));
+}
+
+LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
+    vd four = _mm256_add_pd(_mm256_add_pd(lane[0], lane[2]), _mm256_add_pd(lane[1], lane[3]));
+    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- Loads -------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE vd vd_load_f64(const void *at) {
+    return _mm256_loadu_pd((const double *)at);
+}
+
+LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
+    return _mm256_maskload_pd((const double *)at, vd_mask64(n));
+}
+
+LNORM_INLINE vd vd_load_f32(const void *at) {
+    return _mm256_cvtps_pd(_mm_loadu_ps((const float *)at));
+}
+
+LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
+    return _mm256_cvtps_pd(_mm_maskload_ps((const float *)at, vd_mask32(n)));
+}
+
+/* Four 16-bit elements, or the first n of them. */
+LNORM_INLINE __m128i vd_halves(const void *at) {
+    return _mm_loadl_epi64((const __m128i *)at);
+}
+
+LNORM_INLINE __m128i vd_halves_part(const void *at, int64_t n) {
+    uint64_t bits = 0;
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half;
+        memcpy(&half, (const char *)at + 2 * k, sizeof half);
+        bits |= (uint64_t)half << 16 * k;
+    }
+    return _mm_cvtsi64_si128((int64_t)bits);
+}
+
+LNORM_INLINE vd vd_widen_f16(__m128i halves) {
+    return _mm256_cvtps_pd(_mm_cvtph_ps(halves));
+}
+
+LNORM_INLINE vd vd_widen_bf16(__m128i halves) {
+    return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(halves), 16)));
+}
+
+LNORM_INLINE vd vd_load_f16(const void *at) {
+    return vd_widen_f16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_f16_part(const void *at, int64_t n) {
+    return vd_widen_f16(vd_halves_part(at, n));
+}
+
+LNORM_INLINE vd vd_load_bf16(const void *at) {
+    return vd_widen_bf16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
+    return vd_widen_bf16(vd_halves_part(at, n));
+}
+
+/* -- Stores ------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_store_f64(void *at, vd a) {
+    _mm256_storeu_pd((double *)at, a);
+}
+
+LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
+    _mm256_maskstore_pd((double *)at, vd_mask64(n), a);
+}
+
+LNORM_INLINE void vd_store_f32(void *at, vd a) {
+    _mm_storeu_ps((float *)at, _mm256_cvtpd_ps(a));
+}
+
+LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    _mm_maskstore_ps((float *)at, vd_mask32(n), _mm256_cvtpd_ps(a));
+}
+
+LNORM_INLINE void vd_put_halves(void *at, __m128i halves) {
+    _mm_storel_epi64((__m128i *)at, halves);
+}
+
+LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
+    uint64_t bits = (uint64_t)_mm_cvtsi128_si64(halves);
+    for (int64_t k = 0; k < n; k++, bits >>= 16) {
+        uint16_t half = (uint16_t)bits;
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+/* To 24 significant bits, to odd: where bits are dropped the last one kept is set. The f32 that results (exactly) is
+ * then rounded to f16's 11 bits or fewer, which gives what one rounding would, since 24 >= 11 + 2. Below f32's normal
+ * range the conversion to f32 does round, but f16 makes a zero of everything below 2^-25. A NaN stays one. */
+LNORM_INLINE __m128i vd_round_f16(vd a) {
+    const __m256i dropped = _mm256_set1_epi64x(0x1fffffff), last = _mm256_set1_epi64x(0x20000000);
+    __m256i bits = _mm256_castpd_si256(a);
+    __m256i exact = _mm256_cmpeq_epi64(_mm256_and_si256(bits, dropped), _mm256_setzero_si256());
+    __m256i odd = _mm256_or_si256(_mm256_andnot_si256(dropped, bits), _mm256_andnot_si256(exact, last));
+    return _mm_cvtps_ph(_mm256_cvtpd_ps(_mm256_castsi256_pd(odd)), _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* To bf16's 8 significant bits on the f64's own bits; the result is an f32 exactly, or beyond its range and then
+ * infinite there, too. A carry steps the exponent. Not for what vd_unusual finds. */
+LNORM_INLINE __m128i vd_round_bf16(vd a) {
+    const __m256i one = _mm256_set1_epi64x(1), below_half = _mm256_set1_epi64x(0xfffffffffff);
+    const __m256i dropped = _mm256_set1_epi64x(0x1fffffffffff);
+    __m256i bits = _mm256_castpd_si256(a);
+    __m256i even = _mm256_and_si256(_mm256_srli_epi64(bits, 45), one);
+    __m256i up = _mm256_add_epi64(bits, _mm256_add_epi64(below_half, even));
+    __m128i f32 = _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(_mm256_andnot_si256(dropped, up))));
+    return _mm_packus_epi32(_mm_srli_epi32(f32, 16), _mm_setzero_si128());
+}
+
+/* Some lane is a NaN, whose bits the carry above could turn into a zero, or is not zero but below 2^-126, where bf16 is
+ * subnormal and has fewer bits. */
+LNORM_INLINE int vd_unusual(vd a) {
+    vd magnitude = _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
+    vd small = _mm256_cmp_pd(magnitude, _mm256_set1_pd(0x1p-126), _CMP_NGE_UQ);
+    return _mm256_movemask_pd(_mm256_and_pd(small, _mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_NEQ_UQ)));
+}
+
+/* Rare, and therefore out of the way. */
+LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
+    double lane[VD_WIDTH];
+    vd_store_f64(lane, *a);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+LNORM_INLINE void vd_store_f16(void *at, vd a) {
+    vd_put_halves(at, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
+    vd_put_halves_part(at, n, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    if (vd_unusual(a))
+        vd_store_unusual_bf16(at, VD_WIDTH, &a);
+    else
+        vd_put_halves(at, vd_round_bf16(a));
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    if (vd_unusual(a))
+        vd_store_unusual_bf16(at, n, &a);
+    else
+        vd_put_halves_part(at, n, vd_round_bf16(a));
+}

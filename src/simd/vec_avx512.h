@@ -1,0 +1,195 @@
+/* Eight f64 at a time: AVX-512 F, BW, DQ and VL, and F16C. The operations, and why the roundings are right, are described
+ * in vec_avx2.h. FMA is part of this instruction set; it is used where a comment says so, and nowhere else. */
+#include "../access.h"
+
+#if defined LNORM_SIMDE
+#include "simde_avx512.h"
+#else
+#include <immintrin.h>
+#define LNORM_TARGET_PUSHED 1 /* table.inc ends it */
+#if defined __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,f16c")
+#endif
+#endif
+
+#define VD_WIDTH 8
+#define VD_UNROLL LNORM_UNROLL
+
+typedef __m512d vd;
+
+LNORM_INLINE vd vd_zero(void) {
+    return _mm512_setzero_pd();
+}
+
+LNORM_INLINE vd vd_set1(double a) {
+    return _mm512_set1_pd(a);
+}
+
+LNORM_INLINE vd vd_add(vd a, vd b) {
+    return _mm512_add_pd(a, b);
+}
+
+LNORM_INLINE vd vd_sub(vd a, vd b) {
+    return _mm512_sub_pd(a, b);
+}
+
+LNORM_INLINE vd vd_mul(vd a, vd b) {
+    return _mm512_mul_pd(a, b);
+}
+
+/* The one fused operation: a has at most 24 significant bits, so a*a is exact. */
+LNORM_INLINE vd vd_square_add(vd sum, vd a) {
+    return _mm512_fmadd_pd(a, a, sum);
+}
+
+/* The first n lanes, 0 <= n <= 8. */
+LNORM_INLINE uint8_t vd_mask(int64_t n) {
+    return (uint8_t)((1u << n) - 1);
+}
+
+LNORM_INLINE vd vd_keep(vd a, int64_t n) {
+    return _mm512_maskz_mov_pd(vd_mask(n < 0 ? 0 : n > VD_WIDTH ? VD_WIDTH : n), a);
+}
+
+LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
+    vd eight = _mm512_add_pd(lane[0], lane[1]);
+    __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- Loads -------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE vd vd_load_f64(const void *at) {
+    return _mm512_loadu_pd(at);
+}
+
+LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
+    return _mm512_maskz_loadu_pd(vd_mask(n), at);
+}
+
+LNORM_INLINE vd vd_load_f32(const void *at) {
+    return _mm512_cvtps_pd(_mm256_loadu_ps((const float *)at));
+}
+
+LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
+    return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(vd_mask(n), at));
+}
+
+/* Eight 16-bit elements, or the first n of them. */
+LNORM_INLINE __m128i vd_halves(const void *at) {
+    return _mm_loadu_si128((const __m128i *)at);
+}
+
+LNORM_INLINE __m128i vd_halves_part(const void *at, int64_t n) {
+    return _mm_maskz_loadu_epi16(vd_mask(n), at);
+}
+
+LNORM_INLINE vd vd_widen_f16(__m128i halves) {
+    return _mm512_cvtps_pd(_mm256_cvtph_ps(halves));
+}
+
+LNORM_INLINE vd vd_widen_bf16(__m128i halves) {
+    return _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16)));
+}
+
+LNORM_INLINE vd vd_load_f16(const void *at) {
+    return vd_widen_f16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_f16_part(const void *at, int64_t n) {
+    return vd_widen_f16(vd_halves_part(at, n));
+}
+
+LNORM_INLINE vd vd_load_bf16(const void *at) {
+    return vd_widen_bf16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
+    return vd_widen_bf16(vd_halves_part(at, n));
+}
+
+/* -- Stores ------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_store_f64(void *at, vd a) {
+    _mm512_storeu_pd(at, a);
+}
+
+LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
+    _mm512_mask_storeu_pd(at, vd_mask(n), a);
+}
+
+LNORM_INLINE void vd_store_f32(void *at, vd a) {
+    _mm256_storeu_ps((float *)at, _mm512_cvtpd_ps(a));
+}
+
+LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    _mm256_mask_storeu_ps(at, vd_mask(n), _mm512_cvtpd_ps(a));
+}
+
+LNORM_INLINE void vd_put_halves(void *at, __m128i halves) {
+    _mm_storeu_si128((__m128i *)at, halves);
+}
+
+LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
+    _mm_mask_storeu_epi16(at, vd_mask(n), halves);
+}
+
+LNORM_INLINE __m128i vd_round_f16(vd a) {
+    const __m512i dropped = _mm512_set1_epi64(0x1fffffff), last = _mm512_set1_epi64(0x20000000);
+    __m512i bits = _mm512_castpd_si512(a), kept = _mm512_andnot_si512(dropped, bits);
+    __m512i odd = _mm512_mask_or_epi64(kept, _mm512_test_epi64_mask(bits, dropped), kept, last);
+    return _mm256_cvtps_ph(_mm512_cvtpd_ps(_mm512_castsi512_pd(odd)), _MM_FROUND_TO_NEAREST_INT);
+}
+
+LNORM_INLINE __m128i vd_round_bf16(vd a) {
+    const __m512i one = _mm512_set1_epi64(1), below_half = _mm512_set1_epi64(0xfffffffffff);
+    const __m512i dropped = _mm512_set1_epi64(0x1fffffffffff);
+    __m512i bits = _mm512_castpd_si512(a);
+    __m512i even = _mm512_and_si512(_mm512_srli_epi64(bits, 45), one);
+    __m512i up = _mm512_add_epi64(bits, _mm512_add_epi64(below_half, even));
+    __m256 rounded = _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_andnot_si512(dropped, up)));
+    __m256i f32 = _mm256_srli_epi32(_mm256_castps_si256(rounded), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(f32), _mm256_extracti128_si256(f32, 1));
+}
+
+LNORM_INLINE int vd_unusual(vd a) {
+    vd magnitude = _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(vd_set1(-0.0)), _mm512_castpd_si512(a)));
+    return _mm512_cmp_pd_mask(magnitude, vd_set1(0x1p-126), _CMP_NGE_UQ) &
+           _mm512_cmp_pd_mask(a, vd_zero(), _CMP_NEQ_UQ);
+}
+
+/* Rare, and therefore out of the way. */
+LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
+    double lane[VD_WIDTH];
+    vd_store_f64(lane, *a);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+LNORM_INLINE void vd_store_f16(void *at, vd a) {
+    vd_put_halves(at, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
+    vd_put_halves_part(at, n, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    if (vd_unusual(a))
+        vd_store_unusual_bf16(at, VD_WIDTH, &a);
+    else
+        vd_put_halves(at, vd_round_bf16(a));
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    if (vd_unusual(a))
+        vd_store_unusual_bf16(at, n, &a);
+    else
+        vd_put_halves_part(at, n, vd_round_bf16(a));
+}

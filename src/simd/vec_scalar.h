@@ -1,0 +1,121 @@
+/* One f64 at a time, plain C: the instruction set that every machine has. The operations are described in vec_avx2.h. */
+#include "../access.h"
+
+#define VD_WIDTH 1
+#define VD_UNROLL /* none: 16 lanes do not fit the registers, and compilers may pair them */
+
+typedef double vd;
+
+LNORM_INLINE vd vd_zero(void) {
+    return 0.0;
+}
+
+LNORM_INLINE vd vd_set1(double a) {
+    return a;
+}
+
+LNORM_INLINE vd vd_add(vd a, vd b) {
+    return a + b;
+}
+
+LNORM_INLINE vd vd_sub(vd a, vd b) {
+    return a - b;
+}
+
+LNORM_INLINE vd vd_mul(vd a, vd b) {
+    return a * b;
+}
+
+LNORM_INLINE vd vd_square_add(vd sum, vd a) {
+    double square = a * a;
+    return sum + square;
+}
+
+LNORM_INLINE vd vd_keep(vd a, int64_t n) {
+    return n > 0 ? a : 0.0;
+}
+
+LNORM_INLINE double vd_fold(vd lane[LNORM_LANES]) {
+    return lnorm_fold(lane);
+}
+
+LNORM_INLINE vd vd_load_f64(const void *at) {
+    double value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+LNORM_INLINE vd vd_load_f32(const void *at) {
+    float value;
+    memcpy(&value, at, sizeof value);
+    return (double)value;
+}
+
+LNORM_INLINE vd vd_load_f16(const void *at) {
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    return lnorm_widen_f16(half);
+}
+
+LNORM_INLINE vd vd_load_bf16(const void *at) {
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    return lnorm_widen_bf16(half);
+}
+
+LNORM_INLINE void vd_store_f64(void *at, vd a) {
+    memcpy(at, &a, sizeof a);
+}
+
+LNORM_INLINE void vd_store_f32(void *at, vd a) {
+    float value = (float)a;
+    memcpy(at, &value, sizeof value);
+}
+
+LNORM_INLINE void vd_store_f16(void *at, vd a) {
+    uint16_t half = lnorm_round_f16(a);
+    memcpy(at, &half, sizeof half);
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    uint16_t half = lnorm_round_bf16(a);
+    memcpy(at, &half, sizeof half);
+}
+
+/* A part of one element is no element: these are here for elements.inc to compile. */
+
+LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
+    (void)at, (void)n;
+    return vd_zero();
+}
+
+LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
+    (void)at, (void)n, (void)a;
+}
+
+LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
+    (void)at, (void)n;
+    return vd_zero();
+}
+
+LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    (void)at, (void)n, (void)a;
+}
+
+LNORM_INLINE vd vd_load_f16_part(const void *at, int64_t n) {
+    (void)at, (void)n;
+    return vd_zero();
+}
+
+LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
+    (void)at, (void)n, (void)a;
+}
+
+LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
+    (void)at, (void)n;
+    return vd_zero();
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    (void)at, (void)n, (void)a;
+}
