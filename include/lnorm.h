@@ -28,7 +28,8 @@
  *   payload of a NaN are unspecified.)
  * - Accuracy. f32, f16 and bf16 results are within 0.501 ulp of max(|y|, |weight|, |weight*xhat|, |bias|), f64 results
  *   within 1 ulp of the same. Finite input never overflows on the way. A constant row gives exactly the bias.
- * - A NaN or an infinity in x makes its own group NaN and leaves every other group as it is.
+ * - A NaN or an infinity in x makes its own group NaN and leaves every other group as it is. (RMS norm of narrow types: an
+ *   infinity makes its own element NaN, and the finite ones of its group 0*weight.)
  * - Aliasing. In a forward pass y may be x, in a backward pass dx may be dy or x: the same memory with the same strides
  *   and element type. Otherwise an output must not overlap any input or other output. Inputs may overlap each other.
  * - Threads. Every function may be called from any thread, at the same time as any other, as long as no two calls write

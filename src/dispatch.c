@@ -10,8 +10,8 @@
 #if LNORM_TARGET_X86
 #include <cpuid.h>
 
-/* Asked by cpuid itself: __builtin_cpu_supports does not know f16c in every compiler that we build with. That the system
- * saves the wide registers is part of its answers about avx2 and avx512. */
+/* Asked by cpuid itself: __builtin_cpu_supports does not know f16c in every compiler that we build with. That the
+ * system saves the wide registers is part of its answers about avx2 and avx512. */
 static int cpu_f16c(void) {
     unsigned int a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);

@@ -29,7 +29,8 @@ static lnorm_status check_config(lnorm_layer *layer, lnorm_error *error) {
         return lnorm_fail(error, LNORM_UNSUPPORTED, "config.reserved: expected 0, got %d", (int)config->reserved);
     if (!lnorm_eps_legal(config->eps))
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
-                          "config.eps: expected a finite number of at least 0, or LNORM_EPS_DEFAULT, got %g", config->eps);
+                          "config.eps: expected a finite number of at least 0, or LNORM_EPS_DEFAULT, got %g",
+                          config->eps);
     if (config->normalized_shape && config->normalized_ndim < 1)
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
                           "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
@@ -85,7 +86,8 @@ lnorm_layer *lnorm_layer_create(const lnorm_layer_config *user, lnorm_error *use
     }
     copy_shape(layer);
     layer->element = lnorm_element_of(layer->config.dtype);
-    int affine = layer->config.elementwise_affine, bias = affine && layer->config.bias && layer->config.kind == LNORM_LAYER_NORM;
+    int affine = layer->config.elementwise_affine;
+    int bias = affine && layer->config.bias && layer->config.kind == LNORM_LAYER_NORM;
     made = (!affine || (allocate(layer, &layer->weight.value) && allocate(layer, &layer->weight.grad))) &&
            (!bias || (allocate(layer, &layer->bias.value) && allocate(layer, &layer->bias.grad)));
     if (!made) {

@@ -106,8 +106,9 @@ static lnorm_status forward(enum lnorm_element element, int center, void *y, voi
     return finish(&call, NULL, 0);
 }
 
-static void begin_backward(rows_call *call, enum lnorm_element element, int center, void *dx, void *dweight, void *dbias,
-                           const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols, double eps) {
+static void begin_backward(rows_call *call, enum lnorm_element element, int center, void *dx, void *dweight,
+                           void *dbias, const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols,
+                           double eps) {
     begin(call, LNORM_BACKWARD, center, element, rows, cols, eps);
     place_rows(call, LNORM_DX, element, dx, 1);
     place_cols(call, LNORM_DWEIGHT, element, dweight, 1);

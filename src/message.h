@@ -27,8 +27,8 @@ lnorm_status lnorm_fail(lnorm_error *error, lnorm_status status, const char *for
 /* Copies what happened to the user's error, which may be NULL or of another version's size; returns its status. */
 lnorm_status lnorm_report(lnorm_error *user, const lnorm_error *error);
 
-/* Checks a struct that users fill, which begins with its size: `size` bytes of it are known here; a larger one, of a newer
- * version, is taken where the rest is zero. `name` is the argument's name. The second copies what is known, too. */
+/* Checks a struct that users fill, which begins with its size: `size` bytes of it are known here; a larger one, of a
+ * newer version, is taken where the rest is zero. `name` is the argument's name. The second copies what is known. */
 lnorm_status lnorm_check_struct(size_t size, const void *given, const char *name, lnorm_error *error);
 lnorm_status lnorm_copy_struct(void *known, size_t size, const void *given, const char *name, lnorm_error *error);
 

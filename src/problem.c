@@ -1,5 +1,5 @@
-/* From an operation and described tensors to the canonical form: which axes are reduced, which index the parameters, the
- * strides of every operand, then axes merged where all operands allow it. */
+/* From an operation and described tensors to the canonical form: which axes are reduced, which index the parameters,
+ * the strides of every operand, then axes merged where all operands allow it. */
 #include "problem.h"
 #include "access.h"
 #include "environment.h"
@@ -126,7 +126,8 @@ static lnorm_status require(const lnorm_problem *problem, enum lnorm_operand ope
                             lnorm_error *error) {
     if (lnorm_has(problem, operand))
         return LNORM_OK;
-    return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "%s: expected a tensor (%s), got NULL", operands[operand].name, why);
+    return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "%s: expected a tensor (%s), got NULL", operands[operand].name,
+                      why);
 }
 
 static lnorm_status check_presence(const lnorm_problem *problem, const lnorm_op *op, lnorm_error *error) {
@@ -139,7 +140,8 @@ static lnorm_status check_presence(const lnorm_problem *problem, const lnorm_op 
         status = require(problem, LNORM_MEAN, "op.statistics says that it is given", error);
     if (!status && op->statistics == LNORM_SAVED)
         status = require(problem, LNORM_RSTD, "op.statistics says that it is given", error);
-    if (!status && op->statistics == LNORM_CONSTANT && lnorm_has(problem, LNORM_RSTD) == lnorm_has(problem, LNORM_VARIANCE))
+    if (!status && op->statistics == LNORM_CONSTANT &&
+        lnorm_has(problem, LNORM_RSTD) == lnorm_has(problem, LNORM_VARIANCE))
         status = lnorm_fail(error, LNORM_INVALID_ARGUMENT, "rstd, variance: expected one of them, got %s",
                             lnorm_has(problem, LNORM_RSTD) ? "both" : "neither");
     if (!status && op->kind != LNORM_BATCH_NORM &&
@@ -206,7 +208,8 @@ static lnorm_status trailing_axes(const lnorm_op *op, const lnorm_tensor *x, uin
 
 static lnorm_status chosen_axes(const lnorm_op *op, const lnorm_tensor *x, uint32_t *reduced, lnorm_error *error) {
     if (op->normalized_shape)
-        return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "op.normalized_shape, op.axes: expected one of them, got both");
+        return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
+                          "op.normalized_shape, op.axes: expected one of them, got both");
     if (op->axes_count < 1)
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "op.axes: expected at least one axis, got %d",
                           (int)op->axes_count);
@@ -337,7 +340,8 @@ static lnorm_status place_operands(lnorm_problem *problem, const lnorm_op *op, c
         else {
             int set = operands[i].shape == BIAS;
             status = place_affine(problem, op, i, tensor, axes, &used[set], error);
-            if (!status && first[set] && !lnorm_same_shape(first[set]->ndim, first[set]->shape, tensor->ndim, tensor->shape))
+            if (!status && first[set] &&
+                !lnorm_same_shape(first[set]->ndim, first[set]->shape, tensor->ndim, tensor->shape))
                 status = lnorm_fail(error, LNORM_SHAPE_MISMATCH, "%s: expected the shape of %s, %s, got %s",
                                     operands[i].name, set ? "bias" : "weight",
                                     lnorm_shape_text("", first[set]->ndim, first[set]->shape).at,

@@ -66,7 +66,7 @@ typedef struct lnorm_data {
 /* Checks op and io and fills `problem`; on an error fills `error` (never NULL here) and returns its status. */
 lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *op, const lnorm_io *io, lnorm_error *error);
 
-/* The pointers of an io that holds the problem's tensors; the workspace, aligned, where `workspace` bytes are needed. */
+/* The pointers of an io that holds the problem's tensors; the workspace, aligned, where `workspace` bytes are due. */
 void lnorm_problem_data(const lnorm_problem *problem, const lnorm_io *io, size_t workspace, lnorm_data *data);
 
 /* Checks the pointers: none NULL where elements are due, no forbidden overlap of dense operands. */
@@ -118,8 +118,8 @@ typedef struct lnorm_plan_form {
     lnorm_problem problem;
 } lnorm_plan_form;
 
-/* Comparisons of scalar arguments. They are made before the caller's floating-point environment is replaced, and that may
- * trap on a NaN or take a negative subnormal for 0, so they are made on the bits: from +0 up, these are in order. */
+/* Comparisons of scalar arguments. They are made before the caller's floating-point environment is replaced, and that
+ * may trap on a NaN or take a negative subnormal for 0: they are made on the bits, which from +0 up are in order. */
 static inline int lnorm_same_number(double a, double b) {
     return !memcmp(&a, &b, sizeof a);
 }

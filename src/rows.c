@@ -1,8 +1,9 @@
 /* The engine of contiguous rows: which problems it takes, tasks, workspace; the arithmetic is in kernels/rows_*.inc.
  *
- * Backward, where dweight or dbias is wanted. With workspace, phase 0 sweeps once over the rows: each of at most 32 tasks
- * takes an aligned run of 2^k blocks of 64 rows, writes their dx, and leaves the run's column sums in a slice of its own;
- * phase 1 adds the slices. Without, phase 1 goes strip by strip of columns, each over all rows, and phase 2 writes dx. */
+ * Backward, where dweight or dbias is wanted. With workspace, phase 0 sweeps once over the rows: each of at most 32
+ * tasks takes an aligned run of 2^k blocks of 64 rows, writes their dx, and leaves the run's column sums in a slice of
+ * its own; phase 1 adds the slices. Without, phase 1 goes strip by strip of columns, each over all rows, and phase 2
+ * writes dx. */
 #include "access.h"
 #include "grid.h"
 #include "kernels.h"
@@ -13,7 +14,7 @@ enum {
     STATISTICS_TILE = 64  /* rows whose statistics pass through the stack at once: a row block */
 };
 
-/* -- What it takes ------------------------------------------------------------------------------------------------- */
+/* -- What it takes ------------------------------------------------------------------------------------------------ */
 
 static int slot_of(int element, int affine) {
     static const uint8_t slots[][2] = {
@@ -71,7 +72,7 @@ static int rows_takes(const lnorm_problem *problem) {
            affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && rows_slot(problem) >= 0;
 }
 
-/* -- Arguments of a kernel call ------------------------------------------------------------------------------------ */
+/* -- Arguments of a kernel call ----------------------------------------------------------------------------------- */
 
 /* Stride along the one outer axis. */
 static int64_t pitch_of(const lnorm_problem *problem, enum lnorm_operand operand) {
@@ -122,7 +123,7 @@ static void store_statistics(const lnorm_problem *problem, const lnorm_data *dat
                     (row + i) * pitch_of(problem, operand), values[i]);
 }
 
-/* -- Forward ------------------------------------------------------------------------------------------------------- */
+/* -- Forward ------------------------------------------------------------------------------------------------------ */
 
 static void forward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_forward *kernel,
                           int64_t begin, int64_t end) {
@@ -145,7 +146,7 @@ static void forward_range(const lnorm_problem *problem, const lnorm_data *data, 
     }
 }
 
-/* -- Backward ------------------------------------------------------------------------------------------------------ */
+/* -- Backward ----------------------------------------------------------------------------------------------------- */
 
 /* A wish for dx is left to the caller: `with_dx`. */
 static void backward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_backward *kernel,

@@ -51,8 +51,8 @@ static int span_of(const lnorm_tensor *tensor, int64_t size, int64_t *low, int64
            !__builtin_add_overflow(*high, size, high);
 }
 
-/* Whether no two elements share a place, and whether they leave no gap: by increasing |stride|, each axis steps beyond all
- * that the smaller ones reach, and not further than their end. */
+/* Whether no two elements share a place, and whether they leave no gap: by increasing |stride|, each axis steps beyond
+ * all that the smaller ones reach, and not further than their end. */
 typedef struct covering {
     int apart, dense;
 } covering;
@@ -83,7 +83,8 @@ static covering covering_of(const lnorm_tensor *tensor) {
 
 static lnorm_status check_form(const char *name, const lnorm_tensor *tensor, lnorm_error *error) {
     if (tensor->device.device_type != DEVICE_UNSET && tensor->device.device_type != DEVICE_CPU)
-        return lnorm_fail(error, LNORM_UNSUPPORTED, "%s: expected a tensor on the CPU (device type 1), got device type %d",
+        return lnorm_fail(error, LNORM_UNSUPPORTED,
+                          "%s: expected a tensor on the CPU (device type 1), got device type %d",
                           name, (int)tensor->device.device_type);
     if (tensor->ndim < 0 || tensor->ndim > LNORM_MAX_NDIM)
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "%s: expected 0 to %d dimensions, got %d", name,
@@ -217,7 +218,8 @@ lnorm_status lnorm_tensor_broadcast(lnorm_operand_form *form, const char *name, 
     }
     if (!fits)
         return lnorm_fail(error, LNORM_SHAPE_MISMATCH,
-                          "%s: expected a shape that broadcasts over x (aligned at the last axis, each extent 1 or x's), "
+                          "%s: expected a shape that broadcasts over x (aligned at the last axis, each extent 1 or "
+                          "x's), "
                           "got %s for x of shape %s", name, lnorm_shape_text("", tensor->ndim, tensor->shape).at,
                           lnorm_shape_text("", x->ndim, x->shape).at);
     lnorm_tensor_on_axes(form, tensor, on, axes);

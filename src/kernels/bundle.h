@@ -20,6 +20,8 @@ typedef struct ln_bundle {
     int64_t base[LNORM_OPERANDS]; /* offset in elements of lane 0, index 0 */
 } ln_bundle;
 
+enum { LN_AHEAD = 16 }; /* steps of a run that memory is asked for ahead of time: wide strides surprise the hardware */
+
 /* A block of every lane, as elements are in memory. f64 input is wide arithmetic, and not ours. */
 typedef struct ln_tile {
     char lane[LNORM_BUNDLE][LNORM_BLOCK * 4];
@@ -108,7 +110,7 @@ static inline void ln_put_one(const ln_bundle *b, enum lnorm_operand operand, in
                     b->base[operand] + lane * ln_lane_stride(b, operand), value);
 }
 
-/* -- Walking a space ----------------------------------------------------------------------------------------------- */
+/* -- Walking a space ---------------------------------------------------------------------------------------------- */
 
 /* Where a walk is: the coordinates of its next index. */
 typedef struct ln_walk {

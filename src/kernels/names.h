@@ -1,6 +1,6 @@
-/* Names for code that is compiled once per instruction set: each of its identifiers stands for one with the set's name at
- * the end (vd_add_avx2, ln_forward_scalar). Symbols then tell profiles apart, and all sets fit into one file, as they do
- * in the distribution. LNORM_ISA_SUFFIX is read where a name is used, not here.
+/* Names for code that is compiled once per instruction set: each of its identifiers stands for one with the set's name
+ * at the end (vd_add_avx2, ln_forward_scalar). Symbols then tell profiles apart, and all sets fit into one file, as
+ * they do in the distribution. LNORM_ISA_SUFFIX is read where a name is used, not here.
  *
  * Included before the vec_*.h, so that what is not vector code is compiled for no instruction set in particular. */
 #ifndef LNORM_KERNELS_NAMES_H

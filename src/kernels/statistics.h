@@ -42,7 +42,7 @@ static inline int64_t ln_block_length(int64_t count, int64_t first) {
     return count - first < LNORM_BLOCK ? count - first : LNORM_BLOCK;
 }
 
-/* -- From sums to statistics --------------------------------------------------------------------------------------- */
+/* -- From sums to statistics -------------------------------------------------------------------------------------- */
 
 static inline double ln_reciprocal_root(double v, double eps) {
     double radicand = v + eps;

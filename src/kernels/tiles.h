@@ -16,7 +16,7 @@ typedef struct ln_forward_tile {
     ln_record s[LN_TILE_ROWS];
 } ln_forward_tile;
 
-/* What is subtracted from x: nothing (RMS), c (path A everywhere), or c and t. Leaving out c = t = +0 changes no bit. */
+/* What is subtracted from x: nothing (RMS), c (path A everywhere), or c and t. Leaving out +0 changes no bit. */
 enum ln_shift { LN_SHIFT_NONE, LN_SHIFT_C, LN_SHIFT_C_T };
 
 enum { LN_BACKWARD_TILE_COLS = LN_TILE_COLS / 2 }; /* x and dy */

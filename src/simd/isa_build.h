@@ -32,12 +32,19 @@
 #define LNORM_OUT_OF_LINE
 #endif
 
-/* Inlined even where nothing is optimised: a vector must not cross a call between functions of different targets, and an
- * element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.) */
+/* Inlined even where nothing is optimised: a vector must not cross a call between functions of different targets, and
+ * an element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.) */
 #if defined __GNUC__ && !defined LNORM_SIMDE
 #define LNORM_INLINE static inline __attribute__((always_inline))
 #else
 #define LNORM_INLINE static inline
+#endif
+
+/* A hint; the address need not exist. */
+#if defined __GNUC__
+#define LNORM_PREFETCH(base, bytes) __builtin_prefetch((const void *)((uintptr_t)(base) + (uintptr_t)(bytes)))
+#else
+#define LNORM_PREFETCH(base, bytes) (void)0
 #endif
 
 /* Before a loop of a few iterations over an array of vectors, which then lives in registers. */

@@ -1,8 +1,8 @@
-/* Four f64 at a time: AVX2 and F16C, and deliberately not FMA, so that no compiler can contract anything here. This is
- * the header to read first; the others have the same operations:
+/* Four f64 at a time: AVX2 and F16C, and deliberately not FMA: there is nothing to contract with, unless the command
+ * line brings it (arithmetic.h is for that case). This is the header to read first; the others have the same:
  *
  *   vd_zero vd_set1 vd_add vd_sub vd_mul
- *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is the same
+ *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is one
  *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
  *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
  *   vd_load_T(at)              VD_WIDTH elements, widened exactly; `at` needs no alignment

@@ -1,4 +1,4 @@
-/* One f64 at a time, plain C: the instruction set that every machine has. The operations are described in vec_avx2.h. */
+/* One f64 at a time, plain C: what every machine has. The operations are described in vec_avx2.h. */
 #include "../access.h"
 
 #define VD_WIDTH 1
