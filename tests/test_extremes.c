@@ -1,0 +1,287 @@
+/* Problems of no elements, and elements beyond 2^32: address space is reserved for all of them, memory is used for the
+ * few rows at the far end whose tasks are run. */
+#define _DEFAULT_SOURCE 1
+#include "refusal.h"
+
+#include <stdlib.h>
+#if defined __unix__
+#include <sys/mman.h>
+#endif
+
+static const mix mixes[] = {{{2, 32, 1}, {2, 32, 1}, {2, 32, 1}}, {{2, 64, 1}, {2, 64, 1}, {2, 64, 1}}};
+enum { MIXES = sizeof mixes / sizeof *mixes };
+
+/* ---- nothing to do ---- */
+
+static void assert_all(const scene *s, int operand, double value) {
+    if (!s->written[operand])
+        return;
+    for (int64_t i = 0; i < tensor_count(&s->at[operand].tensor); i++) {
+        double got = tensor_get(&s->at[operand].tensor, i);
+        assert_true(value == value ? lnorm_bits_of_f64(got) == lnorm_bits_of_f64(value) : got != got);
+    }
+}
+
+static void assert_same_as(const scene *s, const scene *first, int operand) {
+    if (s->written[operand])
+        assert_memory_equal(s->at[operand].memory, first->at[operand].memory, s->at[operand].bytes);
+}
+
+static void check_empty(const sample *p, mix types) {
+    scene s, first;
+    lnorm_plan plan;
+    scene_make(&s, &p->op, p->ndim, p->shape, types, DENSE, 1);
+    scene_make(&first, &p->op, p->ndim, p->shape, types, DENSE, 1);
+    assert_int_equal(tensor_count(s.io.x), 0);
+    for (int i = 0; i < LNORM_OPERANDS; i++)
+        if (s.at[i].bytes == 0)
+            s.at[i].tensor.data = NULL; /* is allowed */
+    scene_run(&s);
+    scene_run_with_workspace(&s);
+    assert_int_equal(lnorm_plan_init(&plan, &s.op, &s.io, NULL), LNORM_OK);
+    assert_int_equal(lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan), 0);
+    if (lnorm_plan_group_size(&plan) == 0) {
+        const double nan = lnorm_f64_of_bits(0x7ff8u * (1ull << 48));
+        assert_all(&s, LNORM_MEAN, nan);
+        assert_all(&s, LNORM_RSTD, nan);
+        assert_all(&s, LNORM_MEAN_TANGENT, nan);
+        assert_all(&s, LNORM_RSTD_TANGENT, nan);
+    }
+    if (p->op.accumulate) {
+        assert_same_as(&s, &first, LNORM_DWEIGHT);
+        assert_same_as(&s, &first, LNORM_DBIAS);
+    } else {
+        assert_all(&s, LNORM_DWEIGHT, 0);
+        assert_all(&s, LNORM_DBIAS, 0);
+    }
+    assert_same_as(&s, &first, LNORM_RUNNING_MEAN);
+    assert_same_as(&s, &first, LNORM_RUNNING_VAR);
+    scene_free(&s);
+    scene_free(&first);
+}
+
+static void test_empty(void **state) {
+    sample p;
+    int64_t fixed[4];
+    (void)state;
+    for (int i = 0; sample_at(i, &p); i++) {
+        memcpy(fixed, p.shape, sizeof fixed);
+        for (unsigned zeros = 1; zeros < 1u << p.ndim; zeros++)
+            for (int m = 0; m < MIXES; m++)
+                for (int accumulate = 0; accumulate < 2; accumulate++) {
+                    for (int a = 0; a < p.ndim; a++)
+                        p.shape[a] = zeros >> a & 1 ? 0 : fixed[a] % 13 + 4 * (a == 1);
+                    p.shape[1] = p.shape[1] / 4 * 4; /* for the groups */
+                    p.op.accumulate = accumulate;
+                    check_empty(&p, mixes[m]);
+                }
+    }
+}
+
+/* 2^40 groups of no elements have no task, unless their statistics are asked for. */
+static void test_many_empty_groups(void **state) {
+    const int64_t groups = (int64_t)1 << 40, strides[] = {0, 1};
+    (void)state;
+    for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++)
+        for (int pass = LNORM_FORWARD; pass <= LNORM_FORWARD_MODE; pass++)
+            for (int m = 0; m < MIXES; m++) {
+                lnorm_op op = LNORM_OP_INIT;
+                lnorm_io io = LNORM_IO_INIT;
+                lnorm_tensor x = lnorm_dense(NULL, mixes[m].x, SHAPE(groups, 0)), given = x;
+                int64_t none = 0;
+                lnorm_tensor parameter = lnorm_dense(NULL, mixes[m].x, 1, &none);
+                float one = 1;
+                op.kind = (lnorm_kind)kind;
+                op.pass = (lnorm_pass)pass;
+                io.x = io.y = io.dy = io.dx = io.v = io.ddy = io.x_tangent = io.y_tangent = &x;
+                io.weight = io.bias = io.dweight = io.dbias = &parameter;
+                assert_int_equal(lnorm_run(&op, &io, NULL, NULL), LNORM_OK);
+                op.statistics = LNORM_SAVED; /* one number for all */
+                given = lnorm_dense(&one, LNORM_F32, SHAPE(groups, 1));
+                given.strides = strides;
+                io.mean = io.rstd = &given;
+                assert_int_equal(lnorm_run(&op, &io, NULL, NULL), LNORM_OK);
+            }
+}
+
+static void test_empty_is_checked(void **state) {
+    scene s;
+    lnorm_op op = LNORM_OP_INIT;
+    (void)state;
+    scene_make(&s, &op, SHAPE(0, 3), all_f32, DENSE, 1);
+    op.eps = -1;
+    refused_op(&s, op, INVALID,
+               "op.eps: expected a finite number of at least 0, or LNORM_EPS_DEFAULT, got -1");
+    refused_shape(&s, LNORM_WEIGHT, SHAPE(2), MISMATCH,
+                  "Expected weight to be of same shape as normalized_shape, but got weight of shape [2] and "
+                  "normalized_shape = [3]");
+    refused_shape(&s, LNORM_Y, SHAPE(0, 4), MISMATCH, "y: expected the shape of x, [0, 3], got [0, 4]");
+    scene_free(&s);
+}
+
+/* ---- beyond 2^32 elements ---- */
+
+#if defined __unix__ && UINTPTR_MAX > UINT32_MAX
+
+/* Address space without memory behind it until it is touched; NULL where the system does not give that. */
+static void *reserve(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* x, dy and outputs of [rows, cols] in reserved memory. */
+typedef struct far_scene {
+    lnorm_tensor x, dy, out;
+    size_t bytes;
+    int64_t shape[2];
+    const int64_t *strides;
+} far_scene;
+
+static lnorm_tensor far_tensor(const far_scene *f) {
+    lnorm_tensor tensor = lnorm_dense(reserve(f->bytes), LNORM_F32, 2, f->shape);
+    tensor.strides = f->strides;
+    return tensor;
+}
+
+static void far_make(far_scene *f, int64_t rows, int64_t cols, const int64_t *strides, size_t bytes) {
+    *f = (far_scene){.bytes = bytes, .shape = {rows, cols}, .strides = strides};
+    f->x = far_tensor(f);
+    f->dy = far_tensor(f);
+    f->out = far_tensor(f);
+    if (!f->x.data || !f->dy.data || !f->out.data)
+        skip();
+}
+
+static void far_free(far_scene *f) {
+    munmap(f->x.data, f->bytes);
+    munmap(f->dy.data, f->bytes);
+    munmap(f->out.data, f->bytes);
+}
+
+static float *far_at(const lnorm_tensor *tensor, int64_t row, int64_t col) {
+    int64_t cols = tensor->shape[1];
+    const int64_t *strides = tensor->strides;
+    return (float *)tensor->data + (strides ? row * strides[0] + col * strides[1] : row * cols + col);
+}
+
+static void far_fill(far_scene *f, int64_t row, float *x, float *dy) {
+    uint64_t seed = (uint64_t)row;
+    for (int64_t j = 0; j < f->shape[1]; j++) {
+        *far_at(&f->x, row, j) = x[j] = (float)random_in(&seed, -1, 2);
+        *far_at(&f->dy, row, j) = dy[j] = (float)random_in(&seed, -1, 2);
+    }
+}
+
+static void far_io(lnorm_io *io, lnorm_pass pass, const lnorm_tensor *x, const lnorm_tensor *dy,
+                   const lnorm_tensor *out) {
+    *io = (lnorm_io)LNORM_IO_INIT;
+    io->x = x;
+    io->dy = io->v = dy;
+    io->y = out;
+    *(pass == LNORM_BACKWARD ? &io->dx : &io->ddy) = out;
+}
+
+/* Runs one pass by hand, the last task of its last phase, or all of that, and compares the rows from `first` on with
+ * each of them alone. */
+static void check_far(far_scene *f, lnorm_pass pass, int64_t first, int whole) {
+    enum { MOST = 400 };
+    float x[MOST], dy[MOST], expected[MOST];
+    int64_t rows = f->shape[0], cols = f->shape[1];
+    lnorm_op op = LNORM_OP_INIT;
+    lnorm_io io, alone;
+    lnorm_plan plan;
+    lnorm_tensor row_x = lnorm_dense(x, LNORM_F32, SHAPE(1, cols)), row_dy = row_x, row_out = row_x;
+    row_dy.data = dy;
+    row_out.data = expected;
+    assert_true(cols <= MOST);
+    op.pass = pass;
+    far_io(&io, pass, &f->x, &f->dy, &f->out);
+    far_io(&alone, pass, &row_x, &row_dy, &row_out);
+    for (int64_t row = first; row < rows; row++)
+        far_fill(f, row, x, dy);
+    assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
+    assert_int_equal(lnorm_plan_groups(&plan), rows);
+    assert_int_equal(lnorm_plan_check(&plan, &io, NULL), LNORM_OK);
+    int last = lnorm_plan_phases(&plan) - 1;
+    for (int64_t task = whole ? 0 : lnorm_plan_tasks(&plan, last) - 1; task < lnorm_plan_tasks(&plan, last); task++)
+        assert_int_equal(lnorm_plan_run(&plan, &io, last, task), LNORM_OK);
+    for (int64_t row = first; row < rows; row++) {
+        far_fill(f, row, x, dy);
+        assert_int_equal(lnorm_run(&op, &alone, NULL, NULL), LNORM_OK);
+        for (int64_t j = 0; j < cols; j++)
+            assert_memory_equal(far_at(&f->out, row, j), &expected[j], sizeof(float));
+    }
+}
+
+/* Dense rows: 2^26 + 3 of 65, the last few of them. */
+static void test_far_rows(void **state) {
+    const int64_t rows = ((int64_t)1 << 26) + 3, cols = 65;
+    far_scene f;
+    (void)state;
+    far_make(&f, rows, cols, NULL, (size_t)(rows * cols) * sizeof(float));
+    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
+        check_far(&f, (lnorm_pass)pass, rows - 5, 0);
+    far_free(&f);
+}
+
+/* Few elements far apart: rows 2^32 + 7 elements apart, then elements of a row 2^25 + 1 apart (the general form), both
+ * directions. */
+static void test_far_strides(void **state) {
+    const int64_t far[] = {((int64_t)1 << 32) + 7, ((int64_t)1 << 25) + 1};
+    const int64_t rows_apart[] = {far[0], 1}, elements_apart[] = {1, far[1]};
+    far_scene f;
+    (void)state;
+    far_make(&f, 3, 300, rows_apart, (size_t)(2 * far[0] + 300) * sizeof(float));
+    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
+        check_far(&f, (lnorm_pass)pass, 0, 1);
+    far_free(&f);
+    far_make(&f, 5, 300, elements_apart, (size_t)(299 * far[1] + 5) * sizeof(float));
+    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
+        check_far(&f, (lnorm_pass)pass, 0, 1);
+    far_free(&f);
+}
+
+/* One row for 2^33 groups; their statistics are dense. */
+static void test_far_groups(void **state) {
+    const int64_t groups = ((int64_t)1 << 33) + 1, cols = 6, strides[] = {0, 1};
+    float row[] = {1, 2, 3, 4, 5, 7}, mean, rstd;
+    lnorm_op op = LNORM_OP_INIT;
+    lnorm_io io = LNORM_IO_INIT;
+    lnorm_plan plan;
+    size_t bytes = (size_t)groups * sizeof(float);
+    lnorm_tensor x = lnorm_dense(row, LNORM_F32, SHAPE(groups, cols));
+    lnorm_tensor means = lnorm_dense(reserve(bytes), LNORM_F32, 1, &groups), rstds = means;
+    (void)state;
+    rstds.data = reserve(bytes);
+    if (!means.data || !rstds.data)
+        skip();
+    x.strides = strides;
+    io.x = &x;
+    io.mean = &means;
+    io.rstd = &rstds;
+    assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
+    assert_int_equal(lnorm_plan_groups(&plan), groups);
+    assert_int_equal(lnorm_plan_check(&plan, &io, NULL), LNORM_OK);
+    assert_int_equal(lnorm_plan_run(&plan, &io, 0, lnorm_plan_tasks(&plan, 0) - 1), LNORM_OK);
+    lnorm_layer_norm_f32(NULL, &mean, &rstd, row, NULL, NULL, 1, cols, 1e-5);
+    assert_true(((float *)means.data)[groups - 1] == mean);
+    assert_true(((float *)rstds.data)[groups - 1] == rstd);
+    munmap(means.data, bytes);
+    munmap(rstds.data, bytes);
+}
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_many_empty_groups),
+        cmocka_unit_test(test_empty_is_checked),
+#if defined __unix__ && UINTPTR_MAX > UINT32_MAX
+        cmocka_unit_test(test_far_rows),
+        cmocka_unit_test(test_far_strides),
+        cmocka_unit_test(test_far_groups),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* Every instruction set that runs here against the reference, bit for bit (any two NaN are equal): contiguous rows, the
+ * general form, rounding. The memory of every operand borders on a page that faults, and gaps between its elements are
+ * compared, too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "kernel_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* -- Contiguous rows ---------------------------------------------------------------------------------------------- */
+
+static const lnorm_dtype *slot_dtypes(int slot) {
+    static const lnorm_dtype dtypes[LNORM_ROWS_SLOTS][2] = {{{2, 32, 1}, {2, 32, 1}},
+                                                            {{2, 16, 1}, {2, 16, 1}},
+                                                            {{2, 16, 1}, {2, 32, 1}},
+                                                            {{4, 16, 1}, {4, 16, 1}},
+                                                            {{4, 16, 1}, {2, 32, 1}}};
+    return dtypes[slot];
+}
+
+typedef struct rows_shape {
+    int slot;
+    lnorm_kind kind;
+    int64_t rows, cols;
+} rows_shape;
+
+static void begin_rows(kernel_case *c, rows_shape s, lnorm_pass pass) {
+    const lnorm_dtype *dtypes = slot_dtypes(s.slot);
+    int64_t shape[2] = {s.rows, s.cols};
+    case_begin(c, (uint64_t)(s.cols * 1000 + s.rows * 20 + s.slot * 4 + (int)s.kind * 2 + (int)pass), s.kind, pass);
+    case_add(c, LNORM_X, dtypes[0], 2, shape, roll_one_in(&c->d, 2) ? LAYOUT_DENSE : LAYOUT_PITCHED);
+    case_fill(c, LNORM_X, 0);
+    if (!roll_one_in(&c->d, 5)) {
+        case_add(c, LNORM_WEIGHT, dtypes[1], 1, &shape[1], LAYOUT_DENSE);
+        case_fill_flavour(c, LNORM_WEIGHT, roll_one_in(&c->d, 4) ? 9 : 0);
+    }
+    c->op.eps = roll_one_in(&c->d, 4) ? 0.0 : 1e-5;
+}
+
+static void check_rows(kernel_case *c, rows_shape s) {
+    case_expect(c);
+    assert_true(lnorm_engine_rows.takes(&c->problem));
+    if (!case_agrees_everywhere(c, &lnorm_engine_rows) ||
+        (s.cols < 300 && !case_agrees_everywhere(c, &lnorm_engine_general)))
+        fail_msg("slot %d, kind %d, %lld x %lld", s.slot, (int)s.kind, (long long)s.rows, (long long)s.cols);
+}
+
+static void forward_rows(rows_shape s) {
+    const lnorm_dtype *dtypes = slot_dtypes(s.slot), f64 = LNORM_F64, f32 = LNORM_F32;
+    int64_t shape[2] = {s.rows, s.cols};
+    kernel_case c;
+    begin_rows(&c, s, LNORM_FORWARD);
+    if (s.kind == LNORM_LAYER_NORM && !roll_one_in(&c.d, 5)) {
+        case_add(&c, LNORM_BIAS, dtypes[1], 1, &shape[1], LAYOUT_DENSE);
+        case_fill_flavour(&c, LNORM_BIAS, roll_one_in(&c.d, 4) ? 5 : 0);
+    }
+    if (s.kind == LNORM_LAYER_NORM && roll_one_in(&c.d, 2))
+        case_add(&c, LNORM_MEAN, f64, 1, shape, LAYOUT_SCATTERED);
+    if (roll_one_in(&c.d, 2))
+        case_add(&c, LNORM_RSTD, f32, 1, shape, LAYOUT_SCATTERED);
+    if (roll_one_in(&c.d, 3))
+        case_alias(&c, LNORM_Y, LNORM_X);
+    else if (!roll_one_in(&c.d, 10))
+        case_add(&c, LNORM_Y, dtypes[0], 2, shape, roll_one_in(&c.d, 2) ? LAYOUT_DENSE : LAYOUT_PITCHED);
+    check_rows(&c, s);
+    case_end(&c);
+}
+
+static void backward_rows(rows_shape s) {
+    const lnorm_dtype *dtypes = slot_dtypes(s.slot), f32 = LNORM_F32, f64 = LNORM_F64;
+    int64_t shape[2] = {s.rows, s.cols};
+    kernel_case c;
+    begin_rows(&c, s, LNORM_BACKWARD);
+    case_add(&c, LNORM_DY, dtypes[0], 2, shape, roll_one_in(&c.d, 2) ? LAYOUT_DENSE : LAYOUT_PITCHED);
+    case_fill(&c, LNORM_DY, 0);
+    c.op.accumulate = roll_one_in(&c.d, 3);
+    if (roll_one_in(&c.d, 3)) {
+        c.op.statistics = LNORM_SAVED;
+        case_add(&c, LNORM_RSTD, f32, 1, shape, LAYOUT_SCATTERED);
+        case_fill_flavour(&c, LNORM_RSTD, roll_one_in(&c.d, 4) ? 10 : 0);
+        if (s.kind == LNORM_LAYER_NORM) {
+            case_add(&c, LNORM_MEAN, f64, 1, shape, LAYOUT_DENSE);
+            case_fill_flavour(&c, LNORM_MEAN, roll_one_in(&c.d, 4) ? 10 : 0);
+        }
+    }
+    if (!roll_one_in(&c.d, 4))
+        case_add(&c, LNORM_DWEIGHT, roll_one_in(&c.d, 4) ? f64 : dtypes[1], 1, &shape[1], LAYOUT_SCATTERED);
+    if (s.kind == LNORM_LAYER_NORM && !roll_one_in(&c.d, 4))
+        case_add(&c, LNORM_DBIAS, roll_one_in(&c.d, 4) ? f64 : dtypes[1], 1, &shape[1], LAYOUT_DENSE);
+    if (roll_one_in(&c.d, 2))
+        case_alias(&c, LNORM_DX, roll_one_in(&c.d, 2) ? LNORM_X : LNORM_DY);
+    else if (!roll_one_in(&c.d, 4))
+        case_add(&c, LNORM_DX, dtypes[0], 2, shape, LAYOUT_PITCHED);
+    check_rows(&c, s);
+    case_end(&c);
+}
+
+/* Every slot and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
+static void over_rows(void (*check)(rows_shape)) {
+    static const int64_t cols[] = {255, 256, 257, 511, 768, 1000, 4096, 16385, 65537};
+    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
+        for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++) {
+            rows_shape s = {slot, (lnorm_kind)kind, 0, 0};
+            for (s.cols = 1; s.cols <= 67; s.cols++) {
+                s.rows = 1 + (s.cols * 7 + slot) % 23;
+                check(s);
+            }
+            for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+                s.cols = cols[i];
+                s.rows = s.cols < 5000 ? 7 : 2;
+                check(s);
+            }
+        }
+}
+
+static void test_rows_forward(void **state) {
+    (void)state;
+    over_rows(forward_rows);
+}
+
+static void test_rows_backward(void **state) {
+    (void)state;
+    over_rows(backward_rows);
+}
+
+/* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns. */
+static void test_many_rows(void **state) {
+    static const int64_t shapes[][2] = {{63, 5},   {64, 17},  {65, 3},   {129, 33}, {200, 40}, {450, 3},  {2048, 3},
+                                        {2049, 2}, {4500, 3}, {9000, 1}, {70, 513}, {70, 682}, {3, 2049}, {0, 5},
+                                        {5, 0},    {70, 1025}};
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++) {
+            rows_shape s = {slot, i % 3 ? LNORM_LAYER_NORM : LNORM_RMS_NORM, shapes[i][0], shapes[i][1]};
+            backward_rows(s);
+            forward_rows(s);
+        }
+}
+
+/* -- The general form --------------------------------------------------------------------------------------------- */
+
+static void check_drawn(uint64_t seed) {
+    kernel_case c;
+    case_draw(&c, seed);
+    case_expect(&c);
+    if (!c.problem.wide) {
+        if (!case_agrees_everywhere(&c, &lnorm_engine_general))
+            fail_msg("general form, seed %llu", (unsigned long long)seed);
+        if (lnorm_engine_rows.takes(&c.problem) && !case_agrees_everywhere(&c, &lnorm_engine_rows))
+            fail_msg("rows, seed %llu", (unsigned long long)seed);
+    }
+    case_end(&c);
+}
+
+static void test_drawn(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++)
+        check_drawn(seed);
+}
+
+/* -- Rounding ----------------------------------------------------------------------------------------------------- */
+
+/* With constant statistics mean 0 and rstd 1, y is x*weight + bias rounded once: every exponent, and ties of the narrow
+ * type that the bias, if it is not 0, moves by a few of f64's last bits: whoever rounds to f32 on the way gets them
+ * wrong. */
+static void check_rounding(lnorm_dtype dtype, uint64_t seed) {
+    enum { COUNT = 1 << 13 };
+    const lnorm_dtype f32 = LNORM_F32;
+    int64_t count = COUNT, one = 1;
+    kernel_case c;
+    case_begin(&c, seed, LNORM_LAYER_NORM, LNORM_FORWARD);
+    c.op.statistics = LNORM_CONSTANT;
+    case_add(&c, LNORM_X, f32, 1, &count, LAYOUT_DENSE);
+    case_add(&c, LNORM_WEIGHT, f32, 1, &count, LAYOUT_DENSE);
+    case_add(&c, LNORM_BIAS, f32, 1, &count, LAYOUT_DENSE);
+    case_add(&c, LNORM_MEAN, f32, 1, &one, LAYOUT_DENSE);
+    case_add(&c, LNORM_RSTD, f32, 1, &one, LAYOUT_DENSE);
+    case_add(&c, LNORM_Y, dtype, 1, &count, LAYOUT_DENSE);
+    case_set(&c, LNORM_MEAN, 0, 0.0);
+    case_set(&c, LNORM_RSTD, 0, 1.0);
+    for (int64_t i = 0; i < COUNT; i++) {
+        int digits = dtype.code == 4 ? 8 : 11, exponent = (int)roll_below(&c.d, i % 2 ? 290 : 60) - (i % 2 ? 160 : 30);
+        double tie = ldexp((double)(2 * roll_below(&c.d, 1 << digits) + 1 + (2 << digits)), exponent - digits);
+        double aside = (double)(roll_below(&c.d, 3) - 1) * ldexp(tie, -(int)roll_below(&c.d, 26) - 24);
+        int any = i % 5 == 0;
+        case_set(&c, LNORM_X, i, any ? roll_value(&c.d, (int)roll_below(&c.d, FLAVOURS)) : tie);
+        case_set(&c, LNORM_WEIGHT, i, any ? roll_value(&c.d, (int)roll_below(&c.d, FLAVOURS)) : 1.0);
+        case_set(&c, LNORM_BIAS, i, any ? -0.0 : aside);
+    }
+    case_expect(&c);
+    if (!case_agrees_everywhere(&c, &lnorm_engine_general))
+        fail_msg("rounding to %d bits of code %d", dtype.bits, dtype.code);
+    case_end(&c);
+}
+
+static void test_rounding(void **state) {
+    const lnorm_dtype dtypes[] = {LNORM_F32, LNORM_F16, LNORM_BF16, LNORM_F64};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (uint64_t seed = 1; seed <= 6; seed++)
+            check_rounding(dtypes[i], seed);
+}
+
+/* -- Dispatch ----------------------------------------------------------------------------------------------------- */
+
+/* The widest table that runs, or what LNORM_ISA asks for, and always the same. */
+static void test_dispatch(void **state) {
+    const char *asked = getenv("LNORM_ISA");
+    const lnorm_kernels *kernels, *widest = NULL;
+    int runs;
+    (void)state;
+    for (int i = 0; (kernels = lnorm_kernels_at(i, &runs)); i++) {
+        print_message("%s: %s\n", kernels->name, runs ? "runs here" : "does not run here");
+        if (runs && (!asked || !*asked || !strcmp(asked, kernels->name)))
+            widest = kernels;
+    }
+    assert_non_null(widest);
+    assert_ptr_equal(lnorm_dispatch(), widest);
+    assert_ptr_equal(lnorm_dispatch(), widest);
+    assert_string_equal(lnorm_isa(), widest->name);
+}
+
+/* `test_kernels SEED`: one drawn problem. */
+static int one_seed(const char *text) {
+    uint64_t seed = strtoull(text, NULL, 10);
+    kernel_case c;
+    int agrees;
+    case_draw(&c, seed);
+    case_expect(&c);
+    agrees = case_agrees_everywhere(&c, &lnorm_engine_general);
+    case_end(&c);
+    return !agrees;
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
+        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
+    };
+    if (argc > 1)
+        return one_seed(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

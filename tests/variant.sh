@@ -1,0 +1,97 @@
+#!/bin/sh
+# variant.sh NAME DIRECTORY: compiles all sources and tests/same_bits.c another way, from nothing, into DIRECTORY, and
+# runs the result: same bits. `variant.sh list` prints the names.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/tests/tools.sh"
+name=$1
+if [ "$name" = list ]; then
+    sed -n 's/^\([a-z0-9_]*\)) # .*/\1/p' "$0"
+    exit 0
+fi
+directory=$2
+mkdir -p "$directory"
+cd "$directory"
+
+strict="-std=c11 -Wall -Wextra -Wpedantic -Wconversion"
+[ "${CI:-}" = true ] && strict="$strict -Werror"
+sources=$(ls "$root"/src/*.c "$root"/src/isa/*.c)
+program=$root/tests/same_bits.c
+clang=$(find_clang)
+
+# compile COMPILER FLAG...: one job per processor, then the link.
+compile() {
+    need "$1"
+    rm -f ./*.o
+    echo "+ $* -I$root/include -c (each source)"
+    for source in $sources $program; do echo "$source"; done |
+        xargs -P "$(getconf _NPROCESSORS_ONLN)" -n 1 "$@" -I"$root/include" -c
+    show "$@" ./*.o -o same_bits -lm
+}
+
+# bits COMMAND...: the program must print what every build prints. `hostile`: for a caller with another rounding mode
+# and flushed subnormals; that costs as much again, so the emulated machines do one or the other.
+bits() {
+    show "$root/tests/same_bits.sh" "$@"
+}
+
+case $name in
+clang) # the other compiler, and what it says of tests and examples
+    show "$clang" $strict -D_GNU_SOURCE -I"$root/include" -I"$root/src" -fsyntax-only "$root"/tests/*.c \
+        "$root"/examples/*.c "$root"/files/*.c
+    compile "$clang" $strict -O2
+    bits ./same_bits
+    bits ./same_bits hostile
+    ;;
+gcc_native) # every flag that lets gcc fuse or reorder and that it does not announce by a macro
+    compile gcc -O3 -march=native -ffp-contract=fast -funroll-loops -fno-trapping-math -fno-math-errno
+    bits ./same_bits
+    bits env LNORM_ISA=scalar ./same_bits hostile
+    ;;
+clang_native) # clang fuses by default; -ffp-contract=fast is beyond help: it makes clang ignore every pragma, silently
+    compile "$clang" -O3 -march=native -fno-trapping-math -fno-math-errno
+    bits ./same_bits
+    bits env LNORM_ISA=scalar ./same_bits hostile
+    ;;
+no_flags) # the one line of README
+    need cc
+    show cc -I"$root/include" $sources "$program" -o same_bits -lm -pthread
+    bits ./same_bits
+    ;;
+dist_clang) # the two-file distribution, without any flag, with clang
+    need "$clang" python3
+    show python3 "$root/tools/amalgamate.py" .
+    show "$clang" -c lnorm.c
+    show "$clang" -I. "$program" lnorm.o -o same_bits -lm
+    bits ./same_bits
+    ;;
+sanitized) # memory and undefined behaviour
+    need gcc
+    echo 'int main(void) { return 0; }' >probe.c
+    gcc -fsanitize=address,undefined probe.c -o probe 2>/dev/null || missing "the sanitizers of gcc"
+    compile gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DLNORM_NO_AVX512
+    bits ./same_bits
+    ;;
+aarch64) # emulated; static, so that no foreign libraries need to be installed
+    need qemu-aarch64
+    compile aarch64-linux-gnu-gcc $strict -O2 -static
+    bits qemu-aarch64 ./same_bits hostile
+    ;;
+aarch64_clang) # clang fuses by default where the machine has the instruction
+    need qemu-aarch64 aarch64-linux-gnu-gcc
+    compile "$clang" --target=aarch64-linux-gnu $strict -O2 -static
+    bits qemu-aarch64 ./same_bits
+    ;;
+s390x) # big-endian
+    need qemu-s390x
+    compile s390x-linux-gnu-gcc $strict -O2 -static
+    bits qemu-s390x ./same_bits hostile
+    ;;
+mingw) # compiles and links; there is no Windows here to run it
+    compile x86_64-w64-mingw32-gcc -std=c11 -Wall -Werror -O2
+    ;;
+*)
+    echo "no variant $name"
+    exit 2
+    ;;
+esac
