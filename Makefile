@@ -6,9 +6,9 @@ JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 .PHONY: all demo check check-large dist install clean help
 
-all: ## the libraries
+all: ## the libraries and the examples
 	$(CMAKE) -S . -B $(BUILD)
-	$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target lnorm lnorm_shared
+	$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
 demo: ## builds and runs the demo (needs a C compiler, make and CMake)
 	@tools/setup.sh demo

@@ -7,6 +7,11 @@ install(TARGETS lnorm lnorm_shared EXPORT lnorm
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
+if(LNORM_FILES)
+    install(FILES include/lnorm_files.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    install(TARGETS lnorm_files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/lnorm)
 install(EXPORT lnorm NAMESPACE lnorm:: FILE lnorm-config.cmake DESTINATION ${package_directory})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/lnorm-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -184,7 +184,8 @@ static void show_refusal(void) {
     int64_t groups, cols;
     lnorm_error error = LNORM_ERROR_INIT;
     lnorm_status status = run_small(y, two, 1, &groups, &cols, &error);
-    printf("\n   %snormalized_shape [2]: %s%s\n   %s\n", bold, lnorm_status_string(status), plain, error.message);
+    printf("\n   %sA normalized_shape that does not fit, [2], is refused (%s)%s\n   %s\n", bold,
+           lnorm_status_string(status), plain, error.message);
     if (status != LNORM_SHAPE_MISMATCH || strcmp(error.message, expected) != 0)
         fail("the message should be: %s", expected);
 }
@@ -261,7 +262,7 @@ static void measure_norms(recording *recording, const char *path) {
         return;
     }
     print_scores("all", &ours, &theirs);
-    printf("\n   %" PRId64 " values each, against exact arithmetic (double-double); undecidable: %" PRId64 "\n",
+    printf("\n   %" PRId64 " values each, judged in double-double arithmetic (%" PRId64 " too close to call)\n",
            ours.values, ours.undecided + theirs.undecided);
     if (ours.undecided + theirs.undecided > 0)
         fail("%s: roundings that could not be decided; exact.h expects none", path);
@@ -346,8 +347,8 @@ static void show_speed(void) {
     free(buffers);
     double gigabytes = 2e-9 * SPEED_VALUES * sizeof(float); /* read once, written once */
     printf("\n%s3. Speed: %d x %d f32, one thread, bytes read and written%s\n\n", bold, SPEED_ROWS, SPEED_COLS, plain);
-    printf("   lnorm %s%.1f GB/s%s, memcpy %.1f GB/s (lnorm is %.2f of it), plain formula %.1f GB/s\n", good,
-           gigabytes / best[1], plain, gigabytes / best[0], best[0] / best[1], gigabytes / best[2]);
+    printf("   lnorm %s%.1f GB/s%s (%.2f of memcpy's %.1f, the limit), plain formula %.1f GB/s\n", good,
+           gigabytes / best[1], plain, best[0] / best[1], gigabytes / best[0], gigabytes / best[2]);
 }
 
 int main(int argc, char **argv) {

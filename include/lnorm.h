@@ -23,22 +23,28 @@
  *
  * Rules that hold for every function, unless it says otherwise:
  *
- * - Determinism. A result depends on the operation, the logical shapes, the values and the element types: never on the
- *   number of rows, the position of a row, threads, instruction set, memory layout or alignment [ARITH]. (Sign and
- *   payload of a NaN are unspecified.)
- * - Accuracy. f32, f16 and bf16 results are within 0.501 ulp of max(|y|, |weight|, |weight*xhat|, |bias|), f64 results
- *   within 1 ulp of the same. Finite input never overflows on the way. A constant row gives exactly the bias.
- * - A NaN or an infinity in x makes its own group NaN and leaves every other group as it is. (RMS norm of narrow types: an
- *   infinity makes its own element NaN, and the finite ones of its group 0*weight.)
- * - Aliasing. In a forward pass y may be x, in a backward pass dx may be dy or x: the same memory with the same strides
- *   and element type. Otherwise an output must not overlap any input or other output. Inputs may overlap each other.
- * - Threads. Every function may be called from any thread, at the same time as any other, as long as no two calls write
- *   the same memory. The library starts no thread, allocates nothing (levels 1 and 2), never touches errno, prints
- *   nothing. The caller's rounding mode, flush-to-zero setting and trap masks neither change a result nor are changed
- *   (floating-point status flags may be raised).
+ * - Determinism. A result depends on the operation, the logical shapes, the values and the element types: never on
+ *   the number of rows, the position of a row, threads, instruction set, memory layout or alignment [ARITH]. (Sign
+ *   and payload of a NaN are unspecified.)
+ * - Accuracy. y in f32, f16 and bf16 is within 0.501 ulp of max(|y|, |weight|, |weight*xhat|, |bias|), y of f64 input
+ *   within 1 ulp of the same (f64 outputs of narrow input are what comes before the last rounding: some more u); the
+ *   other outputs: [ARITH] sections 14 and 19. Finite input never overflows on the way (exceptions: [ARITH] sections
+ *   14 and 15). Where the mean is computed and removed, a constant group gives exactly the bias (0 without one).
+ * - A NaN or an infinity in x makes its own group NaN (where statistics are given: its own element) and leaves every
+ *   other group as it is. (RMS norm of narrow types: an infinity makes its own element NaN, and the finite ones of
+ *   its group 0*weight.)
+ * - Aliasing. In a forward pass y may be x, in a backward pass dx may be dy or x: the same memory with the same
+ *   strides and element type. Otherwise an output must not overlap any input or other output, and a workspace nothing
+ *   at all. Inputs may overlap each other.
+ * - Threads. Every function may be called from any thread, at the same time as any other, as long as no two calls
+ *   write the same memory. The library starts no thread and prints nothing; levels 1 and 2 allocate nothing and leave
+ *   errno alone. Stack: up to 128 KiB where the library is optimised, 300 KiB where it is not. The caller's rounding
+ *   mode, flush-to-zero setting and trap masks neither change a result nor are changed (floating-point status flags
+ *   may be raised).
  * - Errors. Arguments are checked before anything is written, and before any early exit for empty input. On an error
  *   nothing has been written but the error's own description.
- * - Extents are int64_t, counted in elements; strides too. Element addresses need the alignment of their type.
+ * - Extents are int64_t, counted in elements; strides too. Element addresses need the alignment of their type (which
+ *   is not checked).
  */
 #ifndef LNORM_H
 #define LNORM_H
@@ -84,7 +90,8 @@ typedef enum lnorm_status {
 /* A short English name of a status ("shape mismatch"), never NULL, static storage. */
 LNORM_API const char *lnorm_status_string(lnorm_status status);
 
-/* Receives what went wrong. Every function that takes one accepts NULL; on success it is left with LNORM_OK and "".
+/* Receives what went wrong. Start from LNORM_ERROR_INIT: with a size of 0 nothing is written. Every function
+ * that takes one accepts NULL; on success it is left with LNORM_OK and "".
  * `message` names the argument, what was expected and what came; it is cut at its end when too long. */
 typedef struct lnorm_error {
     size_t size; /* sizeof(lnorm_error), as every struct that users fill begins with its size */
@@ -109,14 +116,14 @@ LNORM_API const char *lnorm_isa(void);
  * f32). mean and rstd are float, for f64 double.
  *
  * Outputs that may be NULL are not computed, and that changes no bit of the others. weight NULL means that no
- * multiplication takes place, bias NULL no addition. rows = 0 or cols = 0 is legal: nothing is written but mean and rstd
- * (NaN for groups of no elements) and, with rows = 0, dweight = dbias = 0.
+ * multiplication takes place, bias NULL no addition. rows = 0 or cols = 0 is legal: nothing is written but mean and
+ * rstd (NaN for groups of no elements) and, with rows = 0, dweight = dbias = 0.
  *
  * eps is used as the f64 it is. It must be >= 0 and finite, or LNORM_EPS_DEFAULT: 1e-5 for layer norm; for RMS norm
  * 2^-23, in the f64 functions 2^-52. With eps = 0 and zero variance rstd is 0.
  *
- * Errors: LNORM_INVALID_ARGUMENT for rows < 0, cols < 0, rows*cols beyond 2^63 bytes, eps < 0, infinite or NaN, an
- * input of at least one element that is NULL, a workspace that is smaller than asked for, and arrays that overlap
+ * Errors: LNORM_INVALID_ARGUMENT for rows < 0, cols < 0, rows, cols or rows*cols beyond 2^60, eps < 0, infinite or NaN,
+ * an input of at least one element that is NULL, a workspace that is smaller than asked for, and arrays that overlap
  * otherwise than y = x, dx = dy, dx = x. LNORM_NOT_AVAILABLE: see lnorm_isa. (Level 2 gives the message, too.)
  * ------------------------------------------------------------------------------------------------------------------ */
 
@@ -151,12 +158,12 @@ LNORM_API lnorm_status lnorm_rms_norm_bf16(uint16_t *y, float *rstd, const uint1
  *
  *     dx = rstd*(g - sum(g)/cols - xhat*(sum(g*xhat)/cols)),   dweight = sum over rows of dy*xhat,   dbias = sum of dy.
  *
- * The statistics are computed anew from x, so a forward pass has nothing to save. Any of dx, dweight, dbias may be NULL;
- * weight may be NULL (dweight is then the gradient at weight = 1).
+ * The statistics are computed anew from x, so a forward pass has nothing to save. Any of dx, dweight, dbias may be
+ * NULL; weight may be NULL (dweight is then the gradient at weight = 1).
  *
  * workspace: lnorm_backward_workspace(rows, cols) bytes at any alignment, contents of no interest before or after; a
- * smaller workspace_size is an error. NULL is allowed: dx costs the same; dweight and dbias are then computed a strip of
- * columns at a time, and x is read once more per strip (docs/arithmetic.md, "Workspace"). */
+ * smaller workspace_size is an error. NULL is allowed: dx costs the same; dweight and dbias are then computed a strip
+ * of columns at a time, and x is read once more per strip (docs/arithmetic.md, "Workspace"). */
 LNORM_API lnorm_status lnorm_layer_norm_backward_f64(double *dx, double *dweight, double *dbias, const double *dy,
                                                      const double *x, const double *weight, int64_t rows, int64_t cols,
                                                      double eps, void *workspace, size_t workspace_size);
@@ -278,9 +285,9 @@ typedef enum lnorm_pass {
 /* Where mean and rstd come from.
  *   LNORM_COMPUTED  from x; in a forward pass io.mean and io.rstd are outputs
  *   LNORM_SAVED     from io.mean and io.rstd, which hold what a forward pass gave for this x: gradients take into
- *                   account that they depend on x. (Rounded to f32 they cost accuracy; recomputing is exact, f64 is close.)
- *   LNORM_CONSTANT  from io.mean, and io.rstd or io.variance (rstd = 1/sqrt(variance + eps)): numbers that do not depend
- *                   on x, as in batch norm inference, where io.variance is the running variance. dx = rstd*g.
+ *                   account that they depend on x. (Rounded to f32 they cost accuracy; f64 ones hardly do.)
+ *   LNORM_CONSTANT  from io.mean, and io.rstd or io.variance (rstd = 1/sqrt(variance + eps)): numbers that do not
+ *                   depend on x, as in batch norm inference, where io.variance is the running variance. dx = rstd*g.
  * RMS norm has no mean: io.mean is ignored there, and io.variance is the mean square. */
 typedef enum lnorm_statistics { LNORM_COMPUTED = 0, LNORM_SAVED, LNORM_CONSTANT } lnorm_statistics;
 
@@ -324,7 +331,8 @@ typedef struct lnorm_op {
     {sizeof(lnorm_op), LNORM_LAYER_NORM, LNORM_FORWARD, LNORM_COMPUTED, LNORM_ACCURATE, 1e-5, NULL, NULL, 0, 0, 0, 0, \
      0, 0, 0, 0.1, 0}
 
-/* The tensors. NULL is absent; outputs that are NULL are not computed, which changes no bit of the others.
+/* The tensors. NULL is absent; outputs that are NULL are not computed, which changes no bit of the others (with none at
+ * all a call checks its arguments and does nothing).
  *
  * Shapes. x, y, dy, dx, v, ddy, x_tangent, y_tangent: that of x. weight, dweight, weight_tangent and bias, dbias,
  * bias_tangent: see lnorm_op. mean, rstd, variance, mean_tangent, rstd_tangent: one element per group: the extents of x
@@ -377,8 +385,8 @@ LNORM_API size_t lnorm_plan_workspace(const lnorm_plan *plan);
  * that is the caller's duty). lnorm_execute does this itself; call it before running tasks by hand. */
 LNORM_API lnorm_status lnorm_plan_check(const lnorm_plan *plan, const lnorm_io *io, lnorm_error *error);
 
-/* Runs the plan on the calling thread (executor NULL) or through an executor. Errors: those of lnorm_plan_check, and the
- * plan's own if it failed. */
+/* Runs the plan on the calling thread (executor NULL) or through an executor. Errors: those of lnorm_plan_check, and
+ * the plan's own if it failed. */
 struct lnorm_executor;
 LNORM_API lnorm_status lnorm_execute(const lnorm_plan *plan, const lnorm_io *io, const struct lnorm_executor *executor);
 
@@ -420,7 +428,7 @@ typedef struct lnorm_layer_config {
     lnorm_kind kind;                 /* LNORM_LAYER_NORM or LNORM_RMS_NORM (which has no bias) */
     int32_t normalized_ndim;
     const int64_t *normalized_shape; /* [normalized_ndim], each >= 0; copied */
-    int64_t normalized_size;         /* used where normalized_shape is NULL: short for {normalized_size} */
+    int64_t normalized_size;         /* where normalized_shape is NULL: short for {normalized_size}; -1: not given */
     double eps;                      /* as in lnorm_op */
     int32_t elementwise_affine;      /* 0: no weight and no bias */
     int32_t bias;                    /* 0: no bias */
@@ -429,7 +437,7 @@ typedef struct lnorm_layer_config {
     const lnorm_executor *executor;  /* NULL: the calling thread; must outlive the layer */
 } lnorm_layer_config;
 #define LNORM_LAYER_CONFIG_INIT                                                                                       \
-    {sizeof(lnorm_layer_config), LNORM_LAYER_NORM, 0, NULL, 0, LNORM_EPS_DEFAULT, 1, 1, LNORM_F32, 0, NULL}
+    {sizeof(lnorm_layer_config), LNORM_LAYER_NORM, 0, NULL, -1, LNORM_EPS_DEFAULT, 1, 1, {2, 32, 1}, 0, NULL}
 
 /* A layer with weight = 1, bias = 0, gradients 0; NULL on an error (LNORM_OUT_OF_MEMORY among them). The caller owns it
  * and gives it to lnorm_layer_destroy, which accepts NULL. */

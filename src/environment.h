@@ -1,5 +1,6 @@
-/* The floating-point environment: round to nearest even, subnormals kept, traps masked while a task runs; the caller's
- * own afterwards. The asm barriers keep the compiler from moving loads, and so arithmetic, out of the guarded region. */
+/* The floating-point environment: round to nearest even, subnormals kept, traps masked while a task runs; the
+ * caller's own afterwards. The asm barriers keep the compiler from moving loads, and so arithmetic, out of the guarded
+ * region. */
 #ifndef LNORM_ENVIRONMENT_H
 #define LNORM_ENVIRONMENT_H
 

@@ -19,9 +19,9 @@ typedef struct lnorm_rows {
 /* y (or only statistics where y is NULL) of `rows` rows. */
 typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
 
-/* dx of `rows` rows where a->dx is not NULL, and, in increasing row order, adds dy*xhat to dweight[j - first] and dy to
- * dbias[j - first] for columns first <= j < first + count; dweight or dbias may be NULL. With dx, all columns: first is 0
- * and count is cols, whatever is passed. */
+/* dx of `rows` rows where a->dx is not NULL, and, in increasing row order, adds dy*xhat to dweight[j - first] and dy
+ * to dbias[j - first] for columns first <= j < first + count; dweight or dbias may be NULL. With dx, all columns:
+ * first is 0 and count is cols, whatever is passed. */
 typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
                                  int64_t count);
 

@@ -31,6 +31,9 @@ static lnorm_status check_config(lnorm_layer *layer, lnorm_error *error) {
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
                           "config.eps: expected a finite number of at least 0, or LNORM_EPS_DEFAULT, got %g",
                           config->eps);
+    if (!config->normalized_shape && config->normalized_size == -1)
+        return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
+                          "config: expected normalized_size or normalized_shape, got neither");
     if (config->normalized_shape && config->normalized_ndim < 1)
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
                           "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "

@@ -3,7 +3,8 @@
 #include "kernels.h"
 #include "message.h"
 
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { WORKSPACE_ALIGNMENT = 64 };
 
@@ -21,7 +22,6 @@ void *lnorm_align_workspace(void *workspace, size_t needed) {
     return (char *)workspace + (-address & (WORKSPACE_ALIGNMENT - 1));
 }
 
-/* An engine that cannot have what it would need says SIZE_MAX; so do we. */
 size_t lnorm_padded_workspace(size_t bytes) {
     if (bytes > SIZE_MAX - WORKSPACE_ALIGNMENT)
         return SIZE_MAX;
@@ -52,14 +52,27 @@ static const lnorm_engine *engine_for(const lnorm_problem *problem) {
     return &lnorm_engine_reference;
 }
 
+/* Says which instruction sets there are, and which was asked for when nobody has changed the variable since. */
+static void not_available(lnorm_error *error) {
+    char names[100] = "";
+    const char *asked = getenv("LNORM_ISA");
+    const lnorm_kernels *kernels;
+    size_t used = 0;
+    int runs;
+    for (int i = 0; (kernels = lnorm_kernels_at(i, &runs)) && used < sizeof names; i++)
+        if (runs)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", kernels->name);
+    lnorm_fail(error, LNORM_NOT_AVAILABLE, "LNORM_ISA: expected an instruction set that runs here (%s), got %s", names,
+               asked ? asked : "another");
+}
+
 lnorm_status lnorm_plan_init(lnorm_plan *plan, const lnorm_op *op, const lnorm_io *io, lnorm_error *user) {
     plan_view *view = (plan_view *)plan;
     lnorm_error error = LNORM_ERROR_INIT;
     if (!plan)
         lnorm_fail(&error, LNORM_INVALID_ARGUMENT, "plan: expected a pointer, got NULL");
     else if (!(view->kernels = lnorm_dispatch()))
-        lnorm_fail(&error, LNORM_NOT_AVAILABLE,
-                   "LNORM_ISA: expected an instruction set that this build and this machine have (see lnorm_isa)");
+        not_available(&error);
     else
         lnorm_problem_init(&view->problem, op, io, &error);
     if (plan) {

@@ -187,6 +187,9 @@ static int is_wide(const lnorm_problem *problem) {
 static lnorm_status trailing_axes(const lnorm_op *op, const lnorm_tensor *x, uint32_t *reduced, lnorm_error *error) {
     const int64_t *shape = op->normalized_shape;
     int ndim = shape ? op->normalized_ndim : 1, fits = ndim <= x->ndim;
+    if (!shape && op->normalized_ndim)
+        return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
+                          "op.normalized_shape: expected a pointer to %d extents, got NULL", (int)op->normalized_ndim);
     if (ndim < 1)
         return lnorm_fail(error, LNORM_INVALID_ARGUMENT,
                           "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
@@ -253,6 +256,9 @@ static lnorm_status check_channels(const lnorm_op *op, const lnorm_tensor *x, ln
 
 /* x's axes that are reduced, before group norm's split */
 static lnorm_status reduced_axes(const lnorm_op *op, const lnorm_tensor *x, uint32_t *reduced, lnorm_error *error) {
+    if (!op->axes && op->axes_count)
+        return lnorm_fail(error, LNORM_INVALID_ARGUMENT, "op.axes: expected a pointer to %d axes, got NULL",
+                          (int)op->axes_count);
     if (over_trailing_axes(op->kind))
         return op->axes ? chosen_axes(op, x, reduced, error) : trailing_axes(op, x, reduced, error);
     lnorm_status status = check_channels(op, x, error);

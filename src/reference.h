@@ -6,12 +6,12 @@
 
 enum { LNORM_RECORD_MAX = 512 }; /* bytes that a record has at most */
 
-/* All functions may be called for any group or entry at any time, in any order. `record` holds what the later steps need
- * of a group: its statistics and, for the double backward, two means. */
+/* All functions may be called for any group or entry at any time, in any order. `record` holds what the later steps
+ * need of a group: its statistics and, for the double backward, two means. */
 typedef struct lnorm_definition {
     size_t record; /* bytes, a multiple of 8 */
     void (*prepare)(const lnorm_problem *problem, const lnorm_data *data, int64_t group, void *record);
-    /* Everything that is one per element or one per group: y, mean, rstd, running statistics; dx; ddy and dx; tangents. */
+    /* All that is one per element or one per group: y, mean, rstd, running statistics; dx; ddy and dx; tangents. */
     void (*finish)(const lnorm_problem *problem, const lnorm_data *data, int64_t group, const void *record);
     /* One entry of dweight or dbias (`which`). `records`: those of all groups, or NULL: prepared anew where needed. */
     void (*affine)(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand which, int64_t entry,

@@ -26,14 +26,14 @@ static int reference_takes(const lnorm_problem *problem) {
     return 1;
 }
 
-/* Records are kept between the phases only where both a later phase and the affine gradients read them. A size that
- * cannot be had is the largest one: the caller then passes NULL. */
+/* Records are kept between the phases only where both a later phase and the affine gradients read them. Where no
+ * machine could hold them, they are prepared anew each time. */
 static size_t reference_workspace(const lnorm_problem *problem) {
     size_t record = definition_of(problem)->record;
     if (lnorm_phases(problem) == 1 || !wants_affine(problem))
         return 0;
     if ((uint64_t)problem->group.count > SIZE_MAX / record)
-        return SIZE_MAX;
+        return 0;
     return (size_t)problem->group.count * record;
 }
 

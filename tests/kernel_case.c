@@ -26,7 +26,7 @@ double roll_unit(dice *d) {
     return (double)(int64_t)roll(d) * 0x1p-63;
 }
 
-/* Values as some row may have them. The last four come seldom (roll_flavour). */
+/* Values as some row may have them. */
 enum flavour {
     PLAIN,
     CONSTANT,   /* path B: zero variance */
@@ -35,6 +35,7 @@ enum flavour {
     SMALL_INTS, /* ties when rounded */
     ZEROS,      /* +0 and -0 */
     MINUS_ZEROS,
+    CALM = MINUS_ZEROS, /* the last that is not wild */
     SUBNORMAL,
     LARGEST,
     ANY_BITS, /* every exponent */
@@ -73,8 +74,8 @@ double roll_value(dice *d, int flavour) {
     return 0.0;
 }
 
-static int roll_flavour(dice *d) {
-    return (int)roll_below(d, roll_one_in(d, 4) ? FLAVOURS : FLAVOURS - 4);
+static int roll_flavour(dice *d, int wild) {
+    return roll_one_in(d, 2) ? PLAIN : (int)roll_below(d, wild ? FLAVOURS : CALM + 1);
 }
 
 /* -- Tensors ------------------------------------------------------------------------------------------------------ */
@@ -199,13 +200,13 @@ void case_set(kernel_case *c, enum lnorm_operand operand, int64_t index, double 
     put_in_image(&c->at[operand], offset_of(&c->at[operand], index, -1, &coordinate), value);
 }
 
-void case_fill(kernel_case *c, enum lnorm_operand operand, int key) {
+void case_fill(kernel_case *c, enum lnorm_operand operand, int key, int wild) {
     case_tensor *t = &c->at[operand];
     uint64_t salt = roll(&c->d);
     for (int64_t i = 0; i < count_of(&t->tensor); i++) {
         int64_t coordinate, offset = offset_of(t, i, key, &coordinate);
         dice of_row = {salt + (uint64_t)coordinate};
-        put_in_image(t, offset, roll_value(&c->d, roll_flavour(&of_row)));
+        put_in_image(t, offset, roll_value(&c->d, roll_flavour(&of_row, wild)));
     }
 }
 

@@ -56,8 +56,9 @@ void case_add(kernel_case *c, enum lnorm_operand operand, lnorm_dtype dtype, int
 void case_alias(kernel_case *c, enum lnorm_operand operand, enum lnorm_operand other);
 int case_has(const kernel_case *c, enum lnorm_operand operand);
 
-/* Values of one flavour for each index of axis `key` (-1: one for all). */
-void case_fill(kernel_case *c, enum lnorm_operand operand, int key);
+/* Values of one flavour for each index of axis `key`. A wild row may hold NaN, infinities and the largest numbers; one
+ * of them hides whatever else goes into a gradient, so a case is to be wild only now and then. */
+void case_fill(kernel_case *c, enum lnorm_operand operand, int key, int wild);
 void case_fill_flavour(kernel_case *c, enum lnorm_operand operand, int flavour);
 /* One element, by its logical index. */
 void case_set(kernel_case *c, enum lnorm_operand operand, int64_t index, double value);

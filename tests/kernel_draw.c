@@ -95,7 +95,7 @@ static void add_statistic(kernel_case *c, const drawn_shape *s, enum lnorm_opera
 
 static void draw_statistics(kernel_case *c, const drawn_shape *s) {
     int forward = c->op.pass == LNORM_FORWARD, rms = c->op.kind == LNORM_RMS_NORM;
-    int flavour = roll_one_in(&c->d, 4) ? (int)roll_below(&c->d, FLAVOURS) : 0;
+    int flavour = roll_one_in(&c->d, 8) ? (int)roll_below(&c->d, FLAVOURS) : 0;
     c->op.statistics = (lnorm_statistics)roll_below(&c->d, 3);
     if (forward && c->op.statistics == LNORM_SAVED)
         c->op.statistics = LNORM_COMPUTED;
@@ -138,7 +138,8 @@ static void draw_parameters(kernel_case *c, const drawn_shape *s) {
             case_fill_flavour(c, parameter[set], roll_one_in(&c->d, 4) ? 9 : 0);
         }
         if (c->op.pass == LNORM_BACKWARD && !roll_one_in(&c->d, 4))
-            case_add(c, gradient[set], draw_dtype(c, 1), ndim, shape, draw_layout(c, 0));
+            case_add(c, gradient[set], roll_one_in(&c->d, 2) ? LNORM_F64 : draw_dtype(c, 1), ndim, shape,
+                     draw_layout(c, 0));
     }
 }
 
@@ -146,7 +147,9 @@ void case_draw(kernel_case *c, uint64_t seed) {
     static int64_t axes[CASE_NDIM];
     const double eps[] = {1e-5, 1e-5, 0.0, 1.0, 1e-300, LNORM_EPS_DEFAULT};
     drawn_shape s;
+    int wild;
     case_begin(c, seed, LNORM_LAYER_NORM, LNORM_FORWARD);
+    wild = roll_one_in(&c->d, 3);
     c->op.kind = (lnorm_kind)roll_below(&c->d, 5);
     c->op.pass = (lnorm_pass)roll_below(&c->d, 2);
     c->op.eps = eps[roll_below(&c->d, 6)];
@@ -155,7 +158,7 @@ void case_draw(kernel_case *c, uint64_t seed) {
     c->op.accumulate = roll_one_in(&c->d, 3);
     draw_shape(c, &s);
     case_add(c, LNORM_X, draw_dtype(c, 0), s.ndim, s.x, draw_layout(c, 1));
-    case_fill(c, LNORM_X, (int)roll_below(&c->d, s.ndim));
+    case_fill(c, LNORM_X, (int)roll_below(&c->d, s.ndim), wild);
     draw_axes(c, &s, axes);
     draw_statistics(c, &s);
     draw_parameters(c, &s);
@@ -165,7 +168,7 @@ void case_draw(kernel_case *c, uint64_t seed) {
         return;
     }
     case_add(c, LNORM_DY, draw_dtype(c, 0), s.ndim, s.x, draw_layout(c, 1));
-    case_fill(c, LNORM_DY, (int)roll_below(&c->d, s.ndim));
+    case_fill(c, LNORM_DY, (int)roll_below(&c->d, s.ndim), wild);
     if (!roll_one_in(&c->d, 4))
         add_output(c, &s, LNORM_DX, roll_one_in(&c->d, 2) ? LNORM_X : LNORM_DY);
 }

@@ -103,6 +103,7 @@ static void test_create(void **state) {
         check_created(&config, 2, shape, 0, 0);
     }
     lnorm_layer_config empty = LNORM_LAYER_CONFIG_INIT;
+    empty.normalized_size = 0;
     check_created(&empty, 1, &none, 1, 1);
     lnorm_layer_destroy(NULL);
 }
@@ -129,12 +130,13 @@ static void not_created(const lnorm_layer_config *config, lnorm_status status, c
 }
 
 static void test_refused_configs(void **state) {
-    const lnorm_layer_config legal = LNORM_LAYER_CONFIG_INIT;
-    lnorm_layer_config config = legal;
+    lnorm_layer_config legal = LNORM_LAYER_CONFIG_INIT, config = legal;
     int64_t shape[] = {3, -2}, many[17] = {0};
     char text[120];
     (void)state;
     not_created(NULL, INVALID, "layer_config: expected a pointer, got NULL");
+    not_created(&config, INVALID, "config: expected normalized_size or normalized_shape, got neither");
+    legal.normalized_size = 0;
     config.size = 4;
     snprintf(text, sizeof text,
              "layer_config.size: expected sizeof(lnorm_layer_config), at least %zu, got 4 (start from its ..._INIT)",

@@ -281,6 +281,12 @@ static void test_normalized_shape(void **state) {
     op.normalized_ndim = 1;
     refused(&s, &op, &io, MISMATCH,
             "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[]");
+
+    op.normalized_shape = NULL; /* forgotten pointers */
+    refused(&s, &op, &s.io, INVALID, "op.normalized_shape: expected a pointer to 1 extents, got NULL");
+    op.normalized_ndim = 0;
+    op.axes_count = 3;
+    refused(&s, &op, &s.io, INVALID, "op.axes: expected a pointer to 3 axes, got NULL");
     scene_free(&s);
 }
 
