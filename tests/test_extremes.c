@@ -137,6 +137,12 @@ typedef struct far_scene {
     const int64_t *strides;
 } far_scene;
 
+static void not_run(size_t bytes) {
+    print_message("NOT RUN: the system does not let this process reserve %.0f GiB of addresses\n",
+                  (double)bytes / 0x1p30);
+    skip();
+}
+
 static lnorm_tensor far_tensor(const far_scene *f) {
     lnorm_tensor tensor = lnorm_dense(reserve(f->bytes), LNORM_F32, 2, f->shape);
     tensor.strides = f->strides;
@@ -149,7 +155,7 @@ static void far_make(far_scene *f, int64_t rows, int64_t cols, const int64_t *st
     f->dy = far_tensor(f);
     f->out = far_tensor(f);
     if (!f->x.data || !f->dy.data || !f->out.data)
-        skip();
+        not_run(f->bytes);
 }
 
 static void far_free(far_scene *f) {
@@ -254,7 +260,7 @@ static void test_far_groups(void **state) {
     (void)state;
     rstds.data = reserve(bytes);
     if (!means.data || !rstds.data)
-        skip();
+        not_run(bytes);
     x.strides = strides;
     io.x = &x;
     io.mean = &means;
