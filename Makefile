@@ -6,15 +6,15 @@ JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 .PHONY: all demo check check-large dist install clean help
 
-all: ## the libraries and the examples
+all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
 	$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
-demo: ## builds and runs the demo (needs a C compiler, make and CMake)
+demo: ## gets what the program needs (jansson, MPFR), builds it and shows it at work
 	@tools/setup.sh demo
 	$(CMAKE) -S . -B $(BUILD)
-	$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target demo
-	$(BUILD)/demo
+	$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target lnorm_cli
+	examples/demo.sh $(BUILD)/lnorm
 
 # The tests' build is a directory of its own, so that a missing test library can never spoil the demo.
 check: ## gets what the tests need, builds, runs every test

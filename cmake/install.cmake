@@ -1,4 +1,5 @@
-# Header, both libraries, lnorm.pc for pkg-config, and the package that find_package(lnorm) reads.
+# Headers, libraries, the program with its man pages and completions, lnorm.pc for pkg-config, and the package that
+# find_package(lnorm) reads.
 include(CMakePackageConfigHelpers)
 
 install(FILES include/lnorm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -10,6 +11,14 @@ install(TARGETS lnorm lnorm_shared EXPORT lnorm
 if(LNORM_FILES)
     install(FILES include/lnorm_files.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     install(TARGETS lnorm_files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
+if(LNORM_CLI)
+    install(TARGETS lnorm_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    file(GLOB man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.1)
+    install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES completions/lnorm.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME lnorm)
+    install(FILES completions/_lnorm DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endif()
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/lnorm)

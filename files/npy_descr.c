@@ -45,7 +45,8 @@ lnorm_status lnorm_npy_decode(lnorm_npy_header *header, const char *descr, int a
     if (raw && !as_bf16)
         return lnorm_files_fail(error, LNORM_UNSUPPORTED_DTYPE,
                                 "%s: expected " LNORM_FILES_FLOATS ", got two raw bytes per "
-                                "element (descr '|V2'), which may be bfloat16 but need not: say so (as_bf16) if it is",
+                                "element (descr '|V2'), which may be bfloat16 but need not: say so if it is (as_bf16; "
+                                "of the program: --bf16)",
                                 name);
     if (raw || !strcmp(descr, "bfloat16"))
         header->element = bf16();

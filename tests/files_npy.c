@@ -98,7 +98,8 @@ static void raw_bytes_as_bf16(void **state) {
     write_npy("x.npy", 1, "{'descr': '|V2', 'fortran_order': False, 'shape': (2,), }\n", 4);
     refuses_file("x.npy", LNORM_UNSUPPORTED_DTYPE,
                  "'x.npy': expected float64, float32, float16 or bfloat16, got two raw "
-                 "bytes per element (descr '|V2'), which may be bfloat16 but need not: say so (as_bf16) if it is");
+                 "bytes per element (descr '|V2'), which may be bfloat16 but need not: say so if it is (as_bf16; "
+                 "of the program: --bf16)");
     options.as_bf16 = 1;
     lnorm_file *file = lnorm_file_open("x.npy", &options, &error);
     assert_succeeded(&error);

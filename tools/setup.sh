@@ -49,21 +49,22 @@ look() {
     need have cc gcc libc6-dev
     need have make make
     need have cmake cmake
-    [ "$goal" = check ] || return 0
-    need have pkg-config pkg-config
-    need have python3 python3
-    need have nm binutils
     need have_header stdlib.h libc6-dev
-    need have_module cmocka libcmocka-dev
+    need have pkg-config pkg-config
     need have_module jansson libjansson-dev
     need have_header mpfr.h libmpfr-dev
     need have_header gmp.h libgmp-dev
+    [ "$goal" = check ] || return 0
+    need have python3 python3
+    need have nm binutils
+    need have_module cmocka libcmocka-dev
     want have gcc gcc
     want have c++ g++
     want have_clang . clang
     want have_header simde/x86/avx512.h libsimde-dev
     want have aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     want have s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    want have help2man help2man
     want have qemu-aarch64 qemu-user
     want have qemu-s390x qemu-user
     want have x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64

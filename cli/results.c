@@ -1,0 +1,86 @@
+#include "results.h"
+#include "interrupt.h"
+#include "report.h"
+#include "verb.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int same_target(const char *a, const char *b) {
+    struct stat first, second;
+    if (!strcmp(a, b))
+        return strncmp(a, "/dev/", 5) != 0;
+    return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &first) && !stat(b, &second) && S_ISREG(first.st_mode) &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+static int check_one(const result *results, int i) {
+    const result *r = &results[i];
+    if (!strcmp(r->path, "-") && isatty(STDOUT_FILENO))
+        return report_usage("--%s -: standard output is a terminal; expected a pipe or a file", r->option);
+    for (int k = 0; k < i; k++)
+        if (results[k].path && same_target(results[k].path, r->path))
+            return report_usage("--%s %s: is what --%s writes, too; expected another file", r->option, r->path,
+                                results[k].option);
+    return DONE;
+}
+
+static int nothing_wanted(const result *results, int count) {
+    char names[100] = "";
+    for (int i = 0; i < count; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s--%s", i ? ", " : "", results[i].option);
+    return report_usage("nothing to write: expected at least one of %s", names);
+}
+
+int results_check(const result *results, int count) {
+    int wanted = 0, status = DONE;
+    for (int i = 0; i < count && !status; i++)
+        if (results[i].path) {
+            wanted++;
+            status = check_one(results, i);
+        }
+    return status || wanted ? status : nothing_wanted(results, count);
+}
+
+lnorm_tensor result_tensor(const result *r, const void *data) {
+    return lnorm_dense(data, r->dtype, r->ndim, r->shape);
+}
+
+int results_open(result *results, int count) {
+    lnorm_error error = LNORM_ERROR_INIT;
+    for (int i = 0; i < count; i++) {
+        result *r = &results[i];
+        if (!r->path)
+            continue;
+        r->writer = output_create(r->path, r->dtype, r->ndim, r->shape, &error);
+        if (!r->writer) {
+            results_abort(results, count);
+            return report_failure("--%s: %s", r->option, error.message);
+        }
+    }
+    return DONE;
+}
+
+static int commit_one(result *r) {
+    lnorm_error error = LNORM_ERROR_INIT;
+    lnorm_file_writer *writer = r->writer;
+    r->writer = NULL;
+    return output_commit(writer, &error) ? report_failure("--%s: %s", r->option, error.message) : DONE;
+}
+
+int results_commit(result *results, int count) {
+    int status = DONE;
+    for (int i = 0; i < count && !status; i++)
+        if (results[i].writer)
+            status = commit_one(&results[i]);
+    results_abort(results, count);
+    return status;
+}
+
+void results_abort(result *results, int count) {
+    for (int i = 0; i < count; i++) {
+        output_abort(results[i].writer);
+        results[i].writer = NULL;
+    }
+}
