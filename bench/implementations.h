@@ -1,0 +1,32 @@
+/* The functions behind the table in lnorm_worker.c; what each has to do is said in implementation.h. */
+#ifndef LNORM_BENCH_IMPLEMENTATIONS_H
+#define LNORM_BENCH_IMPLEMENTATIONS_H
+
+#include "implementation.h"
+
+/* lnorm_level1.c: one call of level 1 where that computes the case (dense rows, one thread), otherwise a ready plan. */
+const char *bench_lnorm_version(void);
+void *bench_lnorm_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+bool bench_lnorm_run(void *state, int set);
+void bench_lnorm_close(void *state);
+
+/* lnorm_plan.c: level 2 with a ready plan; the accurate arithmetic and the fast one. */
+void *bench_plan_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+void *bench_fast_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+bool bench_plan_run(void *state, int set);
+void bench_plan_close(void *state);
+
+/* copies.c: as many bytes as x has, from x to y. */
+const char *bench_copy_version(void);
+void *bench_memcpy_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+void *bench_stream_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+bool bench_copy_run(void *state, int set);
+void bench_copy_close(void *state);
+
+/* plain_loop.c: the formula as loops, for the compiler to make fast with every liberty. */
+const char *bench_loop_version(void);
+void *bench_loop_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+bool bench_loop_run(void *state, int set);
+void bench_loop_close(void *state);
+
+#endif
