@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: all demo check check-large dist install clean help
+.PHONY: all demo check check-large bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -28,6 +28,13 @@ check-large: ## the test cases of up to 300 MB, too
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
 	cd $(BUILD)/check && ctest --output-on-failure -C Large -R test_cases_large
+
+# Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
+PYTHON ?= python3
+bench: ## lnorm beside memcpy and what else is installed: one table
+	$(CMAKE) -S . -B $(BUILD)/bench -DLNORM_BENCH=ON -DLNORM_EXAMPLES=OFF $(BENCH_OPTIONS)
+	$(CMAKE) --build $(BUILD)/bench --parallel $(JOBS)
+	$(PYTHON) bench/lnorm-bench --build $(BUILD)/bench $(BENCH)
 
 dist: ## the library as two files: build/dist/lnorm.c and lnorm.h
 	python3 tools/amalgamate.py $(BUILD)/dist

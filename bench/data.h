@@ -23,9 +23,9 @@ struct bench_digest {
 
 size_t bench_item_size(enum bench_dtype dtype);
 
-/* Zeroed memory, every page touched, large arrays in huge pages where the system gives them; NULL where there is none. Arrays of one
- * case get different colours: addresses that differ modulo 4096, as processors compare stores with later loads by
- * those bits alone. All are aligned to 64 bytes. */
+/* Zeroed memory, every page touched, large arrays in huge pages where the system gives them; NULL where there is none.
+ * Arrays of one case get different colours: addresses that differ modulo 4096, as processors compare stores with later
+ * loads by those bits alone. All are aligned to 64 bytes. */
 void *bench_allocate(size_t bytes, int colour);
 void bench_release(void *array);
 

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+sys.dont_write_bytecode = True   # no __pycache__ among the sources
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 PACKAGES = {"torch": "torch", "torch-kept": "torch", "torch-mixed": "torch", "onnxruntime": "onnxruntime",
             "numpy": "numpy"}

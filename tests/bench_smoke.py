@@ -18,6 +18,7 @@ BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 if sys.version_info < (3, 11):
     print("MISSING: Python 3.11, which lnorm-bench needs")
     sys.exit(1 if os.environ.get("CI") == "true" else 77)
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench"))
 from front import agree, cases, plot, verdict  # noqa: E402
 
