@@ -1,144 +1,241 @@
-/* Level 1: contiguous rows. Each call is the canonical problem [rows, cols] written down directly. */
-#include "access.h"
+/* Level 1: contiguous rows. A call is a job of src/rows.h, and is checked as one. Narrow types are run as they stand; f64
+ * becomes the canonical problem [rows, cols], for the reference. */
 #include "environment.h"
-#include "kernels.h"
-#include "message.h"
+#include "access.h"
+#include "rows.h"
 
-typedef struct rows_call {
-    lnorm_problem problem;
-    lnorm_data data;
-} rows_call;
+/* An array of a call: what may not overlap what. */
+typedef struct span {
+    const void *at;
+    uint64_t bytes;
+} span;
+
+enum { SPANS = 6 };
 
 static int size_refused(int64_t rows, int64_t cols) {
     const int64_t most = INT64_MAX / 8;
-    return rows < 0 || cols < 0 || rows > most || cols > most || (cols && rows > most / cols);
+    int64_t count;
+    return rows < 0 || cols < 0 || rows > most || cols > most || __builtin_mul_overflow(rows, cols, &count) ||
+           count > most;
 }
 
+/* An absent array, and one of no elements, overlaps nothing: it is at 0. */
+static span span_of(const void *at, int64_t count, int64_t size) {
+    span s = {count ? at : NULL, at ? (uint64_t)count * (uint64_t)size : 0};
+    return s;
+}
+
+static int overlap(span a, span b) {
+    uintptr_t at_a = (uintptr_t)a.at, at_b = (uintptr_t)b.at;
+    return at_a < at_b + (uintptr_t)b.bytes && at_b < at_a + (uintptr_t)a.bytes;
+}
+
+/* `outputs` outputs, then inputs, those of x's shape last, from `same` on: the first output may be one of these. */
+static int spans_refused(const span s[SPANS], int outputs, int same) {
+    int refused = 0;
+    for (int i = 0; i < outputs; i++)
+        for (int k = i + 1; s[i].at && k < SPANS; k++)
+            refused |= overlap(s[i], s[k]) && !(i == 0 && k >= same && s[i].at == s[k].at);
+    return refused;
+}
+
+static lnorm_status check(const span s[SPANS], int outputs, int same, int64_t count) {
+    for (int k = same; k < SPANS; k++)
+        if (count && !s[k].at)
+            return LNORM_INVALID_ARGUMENT;
+    return spans_refused(s, outputs, same) ? LNORM_INVALID_ARGUMENT : LNORM_OK;
+}
+
+/* -- f64: the wide arithmetic ------------------------------------------------------------------------------------- */
+
+typedef struct wide_call {
+    lnorm_problem problem;
+    lnorm_data data;
+} wide_call;
+
 /* A problem without operands. */
-static void begin(rows_call *call, lnorm_pass pass, int center, enum lnorm_element element, int64_t rows, int64_t cols,
-                  double eps) {
+static void begin(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
     lnorm_problem *problem = &call->problem;
     problem->pass = (uint8_t)pass;
     problem->statistics = LNORM_COMPUTED;
-    problem->center = (uint8_t)center;
-    problem->wide = element == LNORM_ELEMENT_F64;
+    problem->center = (uint8_t)job->a.center;
+    problem->wide = 1;
     problem->weight_offset = problem->accumulate = 0;
-    problem->eps = lnorm_eps_value(eps, center, element);
+    problem->eps = job->a.eps;
     problem->update = 0;
     problem->axes = 2;
-    problem->extent[0] = rows;
-    problem->extent[1] = cols;
+    problem->extent[0] = job->rows;
+    problem->extent[1] = job->a.cols;
     problem->reduced = problem->weight_axes = problem->bias_axes = 2;
-    problem->group = (lnorm_space){.axes = 1, .axis = {0}, .count = rows};
-    problem->element = (lnorm_space){.axes = 1, .axis = {1}, .count = cols};
+    problem->group = (lnorm_space){.axes = 1, .axis = {0}, .count = job->rows};
+    problem->element = (lnorm_space){.axes = 1, .axis = {1}, .count = job->a.cols};
     for (int i = 0; i < LNORM_OPERANDS; i++)
         problem->operand[i].element = LNORM_ELEMENT_ABSENT;
 }
 
 /* An operand of [rows, cols] where both strides are given, of [cols] or [rows] where one is 0. */
-static void place(rows_call *call, enum lnorm_operand operand, enum lnorm_element element, const void *at, int written,
-                  int64_t row_stride, int64_t col_stride) {
-    const lnorm_problem *problem = &call->problem;
+static void place(wide_call *call, enum lnorm_operand operand, const void *at, int written, int64_t row_stride,
+                  int64_t col_stride) {
     lnorm_operand_form *form = &call->problem.operand[operand];
-    int64_t count = (row_stride ? problem->extent[0] : 1) * (col_stride ? problem->extent[1] : 1);
-    form->element = (uint8_t)element;
+    form->element = LNORM_ELEMENT_F64;
     form->read = (uint8_t)!written;
     form->written = (uint8_t)written;
-    form->dense = 1;
-    form->low = 0;
-    form->high = count * (int64_t)lnorm_element_size(element);
     form->stride[0] = row_stride;
     form->stride[1] = col_stride;
     call->data.at[operand] = (char *)(uintptr_t)at;
 }
 
-/* The three shapes of level 1; an absent (NULL) operand is left out, but for x and dy, whose NULL is an error. */
-static void place_rows(rows_call *call, enum lnorm_operand operand, enum lnorm_element element, const void *at,
-                       int written) {
-    if (at || operand == LNORM_X || operand == LNORM_DY)
-        place(call, operand, element, at, written, call->problem.extent[1], 1);
-}
-
-static void place_cols(rows_call *call, enum lnorm_operand operand, enum lnorm_element element, const void *at,
-                       int written) {
+static void place_wanted(wide_call *call, enum lnorm_operand operand, const void *at, int written, int64_t row_stride,
+                         int64_t col_stride) {
     if (at)
-        place(call, operand, element, at, written, 0, 1);
+        place(call, operand, at, written, row_stride, col_stride);
 }
 
-static void place_statistic(rows_call *call, enum lnorm_operand operand, enum lnorm_element element, void *at) {
-    if (at)
-        place(call, operand, element == LNORM_ELEMENT_F64 ? LNORM_ELEMENT_F64 : LNORM_ELEMENT_F32, at, 1, 1, 0);
+static void place_all(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
+    const lnorm_rows *a = &job->a;
+    begin(call, pass, job);
+    place(call, LNORM_X, a->x, 0, a->cols, 1);
+    if (pass == LNORM_BACKWARD)
+        place(call, LNORM_DY, a->dy, 0, a->cols, 1);
+    place_wanted(call, LNORM_WEIGHT, a->weight, 0, 0, 1);
+    place_wanted(call, LNORM_BIAS, a->bias, 0, 0, 1);
+    place_wanted(call, LNORM_Y, a->y, 1, a->cols, 1);
+    place_wanted(call, LNORM_DX, a->dx, 1, a->cols, 1);
+    place_wanted(call, LNORM_MEAN, job->mean.at, 1, 1, 0);
+    place_wanted(call, LNORM_RSTD, job->rstd.at, 1, 1, 0);
+    place_wanted(call, LNORM_DWEIGHT, job->dweight.at, 1, 0, 1);
+    place_wanted(call, LNORM_DBIAS, job->dbias.at, 1, 0, 1);
 }
 
-static lnorm_status finish(rows_call *call, void *workspace, size_t workspace_size) {
-    const lnorm_problem *problem = &call->problem;
-    const lnorm_kernels *kernels = lnorm_dispatch();
-    const lnorm_engine *engine = problem->wide ? &lnorm_engine_reference : &lnorm_engine_rows;
-    size_t needed = lnorm_padded_workspace(engine->workspace(problem));
-    lnorm_status status = lnorm_problem_check(problem, &call->data, NULL);
-    if (status)
-        return status;
-    if (workspace && workspace_size < needed)
-        return LNORM_INVALID_ARGUMENT;
-    if (!kernels)
-        return LNORM_NOT_AVAILABLE;
-    call->data.workspace = lnorm_align_workspace(workspace, needed);
-    lnorm_environment caller = lnorm_environment_enter();
-    for (int phase = 0; phase < lnorm_phases(problem); phase++)
-        for (int64_t task = 0, tasks = lnorm_tasks(engine, problem, phase); task < tasks; task++)
-            engine->run(problem, &call->data, kernels, phase, task);
-    lnorm_environment_leave(caller);
-    return LNORM_OK;
+/* Without a workspace, which the caller has given or not. */
+static wide_call wide_call_of(lnorm_pass pass, const lnorm_rows_job *job) {
+    wide_call call;
+    place_all(&call, pass, job);
+    call.data.workspace = NULL;
+    return call;
+}
+
+static size_t wide_workspace(const lnorm_rows_job *job) {
+    wide_call call = wide_call_of(LNORM_BACKWARD, job);
+    return lnorm_engine_reference.workspace(&call.problem);
+}
+
+static void run_wide(lnorm_pass pass, const lnorm_rows_job *job, const lnorm_kernels *kernels) {
+    const lnorm_engine *engine = &lnorm_engine_reference;
+    wide_call call = wide_call_of(pass, job);
+    call.data.workspace = job->workspace;
+    for (int phase = 0; phase < lnorm_phases(&call.problem); phase++)
+        for (int64_t task = 0, tasks = lnorm_tasks(engine, &call.problem, phase); task < tasks; task++)
+            engine->run(&call.problem, &call.data, kernels, phase, task);
+}
+
+/* -- Calls -------------------------------------------------------------------------------------------------------- */
+
+static inline int wide(const lnorm_rows_job *job) {
+    return job->element == LNORM_ELEMENT_F64;
+}
+
+/* What the passes share. Member by member: clearing all of it first would cost as much as a short row. */
+static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, int center, const void *x,
+                             const void *weight, int64_t rows, int64_t cols, double eps) {
+    const lnorm_vector absent = {NULL, 1, element};
+    job->a.x = x;
+    job->a.weight = weight;
+    job->a.bias = job->a.dy = NULL;
+    job->a.y = job->a.dx = NULL;
+    job->a.x_pitch = job->a.y_pitch = job->a.dy_pitch = job->a.dx_pitch = job->a.cols = cols;
+    job->a.eps = lnorm_eps_value(eps, center, element);
+    job->a.center = center;
+    job->a.mean = job->a.rstd = NULL;
+    job->rows = rows;
+    job->element = element;
+    job->slot = lnorm_rows_slot(element, element);
+    job->saved = job->accumulate = 0;
+    job->mean = job->rstd = job->dweight = job->dbias = absent;
+    job->workspace = NULL;
 }
 
 static lnorm_status forward(enum lnorm_element element, int center, void *y, void *mean, void *rstd, const void *x,
                             const void *weight, const void *bias, int64_t rows, int64_t cols, double eps) {
-    rows_call call;
+    const enum lnorm_element statistic = element == LNORM_ELEMENT_F64 ? element : LNORM_ELEMENT_F32;
+    const int64_t size = (int64_t)lnorm_element_size(element), statistic_size = (int64_t)lnorm_element_size(statistic);
+    const lnorm_kernels *kernels = lnorm_dispatch();
     if (size_refused(rows, cols) || !lnorm_eps_legal(eps))
         return LNORM_INVALID_ARGUMENT;
-    begin(&call, LNORM_FORWARD, center, element, rows, cols, eps);
-    place_rows(&call, LNORM_Y, element, y, 1);
-    place_statistic(&call, LNORM_MEAN, element, mean);
-    place_statistic(&call, LNORM_RSTD, element, rstd);
-    place_rows(&call, LNORM_X, element, x, 0);
-    place_cols(&call, LNORM_WEIGHT, element, weight, 0);
-    place_cols(&call, LNORM_BIAS, element, bias, 0);
-    return finish(&call, NULL, 0);
+    const span spans[SPANS] = {span_of(y, rows * cols, size),       span_of(mean, rows, statistic_size),
+                               span_of(rstd, rows, statistic_size), span_of(weight, cols, size),
+                               span_of(bias, cols, size),           span_of(x, rows * cols, size)};
+    lnorm_status status = check(spans, 3, 5, rows * cols);
+    if (status || !kernels)
+        return status ? status : LNORM_NOT_AVAILABLE;
+    lnorm_rows_job job;
+    begin_job(&job, element, center, x, weight, rows, cols, eps);
+    job.a.y = y;
+    job.a.bias = bias;
+    job.mean.at = mean;
+    job.rstd.at = rstd;
+    job.mean.element = job.rstd.element = statistic;
+    lnorm_environment caller = lnorm_environment_enter();
+    if (wide(&job))
+        run_wide(LNORM_FORWARD, &job, kernels);
+    else
+        lnorm_rows_forward_all(&job, kernels);
+    lnorm_environment_leave(caller);
+    return LNORM_OK;
 }
 
-static void begin_backward(rows_call *call, enum lnorm_element element, int center, void *dx, void *dweight,
+static void begin_backward(lnorm_rows_job *job, enum lnorm_element element, int center, void *dx, void *dweight,
                            void *dbias, const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols,
                            double eps) {
-    begin(call, LNORM_BACKWARD, center, element, rows, cols, eps);
-    place_rows(call, LNORM_DX, element, dx, 1);
-    place_cols(call, LNORM_DWEIGHT, element, dweight, 1);
-    place_cols(call, LNORM_DBIAS, element, dbias, 1);
-    place_rows(call, LNORM_DY, element, dy, 0);
-    place_rows(call, LNORM_X, element, x, 0);
-    place_cols(call, LNORM_WEIGHT, element, weight, 0);
+    begin_job(job, element, center, x, weight, rows, cols, eps);
+    job->a.dx = dx;
+    job->a.dy = dy;
+    job->dweight.at = dweight;
+    job->dbias.at = dbias;
+}
+
+static size_t workspace_of_call(const lnorm_rows_job *job) {
+    return lnorm_padded_workspace(wide(job) ? wide_workspace(job) : lnorm_rows_workspace(job));
 }
 
 static lnorm_status backward(enum lnorm_element element, int center, void *dx, void *dweight, void *dbias,
                              const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols, double eps,
                              void *workspace, size_t workspace_size) {
-    rows_call call;
+    const int64_t size = (int64_t)lnorm_element_size(element);
+    const lnorm_kernels *kernels = lnorm_dispatch();
     if (size_refused(rows, cols) || !lnorm_eps_legal(eps))
         return LNORM_INVALID_ARGUMENT;
-    begin_backward(&call, element, center, dx, dweight, dbias, dy, x, weight, rows, cols, eps);
-    return finish(&call, workspace, workspace_size);
+    const span spans[SPANS] = {span_of(dx, rows * cols, size), span_of(dweight, cols, size),
+                               span_of(dbias, cols, size),     span_of(weight, cols, size),
+                               span_of(x, rows * cols, size),  span_of(dy, rows * cols, size)};
+    lnorm_rows_job job;
+    begin_backward(&job, element, center, dx, dweight, dbias, dy, x, weight, rows, cols, eps);
+    size_t needed = workspace_of_call(&job);
+    if (check(spans, 3, 4, rows * cols) || (workspace && workspace_size < needed))
+        return LNORM_INVALID_ARGUMENT;
+    if (!kernels)
+        return LNORM_NOT_AVAILABLE;
+    job.workspace = lnorm_align_workspace(workspace, needed);
+    lnorm_environment caller = lnorm_environment_enter();
+    if (wide(&job))
+        run_wide(LNORM_BACKWARD, &job, kernels);
+    else
+        lnorm_rows_backward_all(&job, kernels);
+    lnorm_environment_leave(caller);
+    return LNORM_OK;
 }
 
 size_t lnorm_backward_workspace(int64_t rows, int64_t cols) {
-    rows_call call;
     char any = 0; /* marks operands as present; no element is touched */
-    size_t narrow, wide;
+    lnorm_rows_job job;
+    size_t narrow, full;
     if (size_refused(rows, cols))
         return 0;
-    begin_backward(&call, LNORM_ELEMENT_F32, 1, &any, &any, &any, &any, &any, &any, rows, cols, 0);
-    narrow = lnorm_engine_rows.workspace(&call.problem);
-    begin_backward(&call, LNORM_ELEMENT_F64, 1, &any, &any, &any, &any, &any, &any, rows, cols, 0);
-    wide = lnorm_engine_reference.workspace(&call.problem);
-    return lnorm_padded_workspace(narrow > wide ? narrow : wide);
+    begin_backward(&job, LNORM_ELEMENT_F32, 1, &any, &any, &any, &any, &any, &any, rows, cols, 0);
+    narrow = workspace_of_call(&job);
+    job.element = LNORM_ELEMENT_F64;
+    full = workspace_of_call(&job);
+    return narrow > full ? narrow : full;
 }
 
 #define LEVEL1(name, ID, type, statistic)                                                                             \

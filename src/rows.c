@@ -4,9 +4,9 @@
  * tasks takes an aligned run of 2^k blocks of 64 rows, writes their dx, and leaves the run's column sums in a slice of
  * its own; phase 1 adds the slices. Without, phase 1 goes strip by strip of columns, each over all rows, and phase 2
  * writes dx. */
+#include "rows.h"
 #include "access.h"
 #include "grid.h"
-#include "kernels.h"
 
 enum {
     ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
@@ -16,7 +16,7 @@ enum {
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-static int slot_of(int element, int affine) {
+int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine) {
     static const uint8_t slots[][2] = {
 #define ROWS_SLOT(slot, x, affine) {LNORM_ELEMENT_##x, LNORM_ELEMENT_##affine},
 #include "lists/rows_slots.def"
@@ -53,7 +53,7 @@ static int rows_slot(const lnorm_problem *problem) {
         !lies_in_rows(problem, LNORM_DY, element) || !lies_in_rows(problem, LNORM_DX, element) ||
         !lies_in_rows(problem, LNORM_WEIGHT, affine) || !lies_in_rows(problem, LNORM_BIAS, affine))
         return -1;
-    return slot_of(element, affine);
+    return lnorm_rows_slot((enum lnorm_element)element, (enum lnorm_element)affine);
 }
 
 static int rows_takes(const lnorm_problem *problem) {
@@ -72,29 +72,35 @@ static int rows_takes(const lnorm_problem *problem) {
            affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && rows_slot(problem) >= 0;
 }
 
-/* -- Arguments of a kernel call ----------------------------------------------------------------------------------- */
+/* -- A job from a problem ----------------------------------------------------------------------------------------- */
 
-/* Stride along the one outer axis. */
+/* Stride along the one outer axis, and along the reduced one. */
 static int64_t pitch_of(const lnorm_problem *problem, enum lnorm_operand operand) {
     return problem->group.axes ? problem->operand[operand].stride[problem->group.axis[0]] : 0;
 }
 
-static char *row_at(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand, int64_t row) {
-    int element = problem->operand[operand].element;
-    if (!lnorm_has(problem, operand))
-        return NULL;
-    return data->at[operand] +
-           row * pitch_of(problem, operand) * (int64_t)lnorm_element_size((enum lnorm_element)element);
+static int64_t step_of(const lnorm_problem *problem, enum lnorm_operand operand) {
+    return problem->element.axes ? problem->operand[operand].stride[problem->element.axis[0]] : 0;
 }
 
-/* The call that starts at `row`; statistics are left out. */
-static lnorm_rows rows_from(const lnorm_problem *problem, const lnorm_data *data, int64_t row) {
-    lnorm_rows a = {.x = row_at(problem, data, LNORM_X, row),
-                    .weight = lnorm_has(problem, LNORM_WEIGHT) ? data->at[LNORM_WEIGHT] : NULL,
-                    .bias = lnorm_has(problem, LNORM_BIAS) ? data->at[LNORM_BIAS] : NULL,
-                    .dy = row_at(problem, data, LNORM_DY, row),
-                    .y = row_at(problem, data, LNORM_Y, row),
-                    .dx = row_at(problem, data, LNORM_DX, row),
+static char *at_of(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand) {
+    return lnorm_has(problem, operand) ? data->at[operand] : NULL;
+}
+
+static lnorm_vector vector_of(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand,
+                              int64_t stride) {
+    lnorm_vector vector = {at_of(problem, data, operand), stride,
+                           (enum lnorm_element)problem->operand[operand].element};
+    return vector;
+}
+
+static lnorm_rows rows_of(const lnorm_problem *problem, const lnorm_data *data) {
+    lnorm_rows a = {.x = at_of(problem, data, LNORM_X),
+                    .weight = at_of(problem, data, LNORM_WEIGHT),
+                    .bias = at_of(problem, data, LNORM_BIAS),
+                    .dy = at_of(problem, data, LNORM_DY),
+                    .y = at_of(problem, data, LNORM_Y),
+                    .dx = at_of(problem, data, LNORM_DX),
                     .x_pitch = pitch_of(problem, LNORM_X),
                     .y_pitch = pitch_of(problem, LNORM_Y),
                     .dy_pitch = pitch_of(problem, LNORM_DY),
@@ -105,63 +111,96 @@ static lnorm_rows rows_from(const lnorm_problem *problem, const lnorm_data *data
     return a;
 }
 
-static void load_statistics(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand,
-                            int64_t row, int64_t count, double *values) {
-    if (!lnorm_has(problem, operand))
-        return;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = lnorm_load((enum lnorm_element)problem->operand[operand].element, data->at[operand],
-                               (row + i) * pitch_of(problem, operand));
+static lnorm_rows_job job_of(const lnorm_problem *problem, const lnorm_data *data) {
+    lnorm_rows_job job = {.a = rows_of(problem, data),
+                          .rows = problem->group.count,
+                          .element = (enum lnorm_element)problem->operand[LNORM_X].element,
+                          .slot = rows_slot(problem),
+                          .saved = problem->statistics == LNORM_SAVED,
+                          .accumulate = problem->accumulate,
+                          .mean = vector_of(problem, data, LNORM_MEAN, pitch_of(problem, LNORM_MEAN)),
+                          .rstd = vector_of(problem, data, LNORM_RSTD, pitch_of(problem, LNORM_RSTD)),
+                          .dweight = vector_of(problem, data, LNORM_DWEIGHT, step_of(problem, LNORM_DWEIGHT)),
+                          .dbias = vector_of(problem, data, LNORM_DBIAS, step_of(problem, LNORM_DBIAS)),
+                          .workspace = data->workspace};
+    return job;
 }
 
-static void store_statistics(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand operand,
-                             int64_t row, int64_t count, const double *values) {
-    if (!lnorm_has(problem, operand))
+/* -- Arguments of a kernel call ----------------------------------------------------------------------------------- */
+
+/* The call that starts at `row`; statistics are left out. */
+static lnorm_rows rows_from(const lnorm_rows_job *job, int64_t row) {
+    const int64_t bytes = (int64_t)lnorm_element_size(job->element);
+    lnorm_rows a = job->a;
+    a.x = (const char *)a.x + row * a.x_pitch * bytes;
+    if (a.dy)
+        a.dy = (const char *)a.dy + row * a.dy_pitch * bytes;
+    if (a.y)
+        a.y = (char *)a.y + row * a.y_pitch * bytes;
+    if (a.dx)
+        a.dx = (char *)a.dx + row * a.dx_pitch * bytes;
+    return a;
+}
+
+static void load_values(const lnorm_vector *vector, int64_t first, int64_t count, double *values) {
+    if (!vector->at)
         return;
     for (int64_t i = 0; i < count; i++)
-        lnorm_store((enum lnorm_element)problem->operand[operand].element, data->at[operand],
-                    (row + i) * pitch_of(problem, operand), values[i]);
+        values[i] = lnorm_load(vector->element, vector->at, (first + i) * vector->stride);
+}
+
+static void store_values(const lnorm_vector *vector, int64_t first, int64_t count, const double *values) {
+    if (!vector->at)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        lnorm_store(vector->element, vector->at, (first + i) * vector->stride, values[i]);
 }
 
 /* -- Forward ------------------------------------------------------------------------------------------------------ */
 
-static void forward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_forward *kernel,
-                          int64_t begin, int64_t end) {
+static void forward_range(const lnorm_rows_job *job, lnorm_rows_forward *kernel, int64_t begin, int64_t end) {
     double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
-    int statistics = lnorm_has(problem, LNORM_MEAN) || lnorm_has(problem, LNORM_RSTD);
     int64_t count;
-    for (int64_t row = begin; row < end; row += count) {
-        lnorm_rows a = rows_from(problem, data, row);
-        count = end - row;
-        if (statistics) {
-            count = count < STATISTICS_TILE ? count : STATISTICS_TILE;
-            a.mean = mean;
-            a.rstd = rstd;
-        }
-        kernel(&a, count);
-        if (statistics) {
-            store_statistics(problem, data, LNORM_MEAN, row, count, mean);
-            store_statistics(problem, data, LNORM_RSTD, row, count, rstd);
-        }
+    if (!job->mean.at && !job->rstd.at) {
+        lnorm_rows a = rows_from(job, begin);
+        kernel(&a, end - begin);
+        return;
     }
+    for (int64_t row = begin; row < end; row += count) {
+        lnorm_rows a = rows_from(job, row);
+        count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
+        a.mean = mean;
+        a.rstd = rstd;
+        kernel(&a, count);
+        store_values(&job->mean, row, count, mean);
+        store_values(&job->rstd, row, count, rstd);
+    }
+}
+
+/* Rows of no elements have statistics (NaN) and nothing else. */
+void lnorm_rows_forward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels) {
+    lnorm_rows_forward *kernel = kernels->rows_forward[job->slot];
+    if (job->mean.at || job->rstd.at)
+        forward_range(job, kernel, 0, job->rows);
+    else if (job->a.cols)
+        kernel(&job->a, job->rows);
 }
 
 /* -- Backward ----------------------------------------------------------------------------------------------------- */
 
 /* A wish for dx is left to the caller: `with_dx`. */
-static void backward_range(const lnorm_problem *problem, const lnorm_data *data, lnorm_rows_backward *kernel,
-                           int with_dx, int64_t begin, int64_t end, double *dweight, double *dbias, int64_t first,
-                           int64_t width) {
+static void backward_range(const lnorm_rows_job *job, lnorm_rows_backward *kernel, int with_dx, int64_t begin,
+                           int64_t end, double *dweight, double *dbias, int64_t first, int64_t width) {
     double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
     int64_t count;
     for (int64_t row = begin; row < end; row += count) {
-        lnorm_rows a = rows_from(problem, data, row);
+        lnorm_rows a = rows_from(job, row);
         count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
         if (!with_dx)
             a.dx = NULL;
-        if (problem->statistics == LNORM_SAVED) {
-            load_statistics(problem, data, LNORM_MEAN, row, count, mean);
-            load_statistics(problem, data, LNORM_RSTD, row, count, rstd);
+        if (job->saved) {
+            load_values(&job->mean, row, count, mean);
+            load_values(&job->rstd, row, count, rstd);
             a.mean = mean;
             a.rstd = rstd;
         }
@@ -180,11 +219,8 @@ typedef struct affine_form {
     int64_t strip;             /* columns of a task of phase 1 */
 } affine_form;
 
-static affine_form affine_of(const lnorm_problem *problem) {
-    affine_form form = {.dweight = lnorm_has(problem, LNORM_DWEIGHT),
-                        .dbias = lnorm_has(problem, LNORM_DBIAS),
-                        .rows = problem->group.count,
-                        .cols = problem->element.count};
+static affine_form affine_form_of(int64_t rows, int64_t cols, int dweight, int dbias) {
+    affine_form form = {.dweight = dweight, .dbias = dbias, .rows = rows, .cols = cols};
     form.blocks = lnorm_parts(form.rows, LNORM_ROW_BLOCK);
     form.run = 1;
     while (lnorm_parts(form.blocks, form.run) > ROWS_TASKS_MAX)
@@ -194,6 +230,15 @@ static affine_form affine_of(const lnorm_problem *problem) {
     form.pitch = lnorm_parts(form.cols, 8) * 8;
     form.strip = STRIP_DOUBLES / lnorm_strip_levels(form.blocks);
     return form;
+}
+
+static affine_form affine_of(const lnorm_rows_job *job) {
+    return affine_form_of(job->rows, job->a.cols, job->dweight.at != NULL, job->dbias.at != NULL);
+}
+
+static affine_form affine_of_problem(const lnorm_problem *problem) {
+    return affine_form_of(problem->group.count, problem->element.count, lnorm_has(problem, LNORM_DWEIGHT),
+                          lnorm_has(problem, LNORM_DBIAS));
 }
 
 static int wants_affine(const affine_form *form) {
@@ -206,41 +251,30 @@ static int64_t slice_doubles(const affine_form *form) {
 }
 
 /* 0 where none is of use, or where there would be more bytes than a size_t can say. */
-static size_t rows_workspace(const lnorm_problem *problem) {
-    affine_form form = affine_of(problem);
-    uint64_t per_column = (uint64_t)(form.slices * form.levels * (form.dweight + form.dbias)) * sizeof(double);
-    if (problem->pass != LNORM_BACKWARD || !per_column || (uint64_t)form.pitch > SIZE_MAX / 2 / per_column)
+static size_t workspace_of(const affine_form *form) {
+    uint64_t per_column = (uint64_t)(form->slices * form->levels * (form->dweight + form->dbias)) * sizeof(double);
+    if (!per_column || (uint64_t)form->pitch > SIZE_MAX / 2 / per_column)
         return 0;
-    return (size_t)((uint64_t)form.pitch * per_column);
+    return (size_t)((uint64_t)form->pitch * per_column);
+}
+
+size_t lnorm_rows_workspace(const lnorm_rows_job *job) {
+    affine_form form = affine_of(job);
+    return workspace_of(&form);
 }
 
 static int64_t affine_tasks(const affine_form *form) {
     return wants_affine(form) ? lnorm_parts(form->cols, form->strip) : 0;
 }
 
-static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
-    return lnorm_grid_of(problem->group.count, problem->element.count, 4);
-}
-
-static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
-    affine_form form = affine_of(problem);
-    if (problem->pass == LNORM_FORWARD)
-        return phase == 0 ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
-    if (phase == 0)
-        return wants_affine(&form) ? form.slices : 0;
-    if (phase == 1)
-        return affine_tasks(&form);
-    return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
-}
-
 /* Blocks of 64 rows from `first_block`, `count` of them, into the trees of the gradients that are wanted. */
-static void sum_blocks(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels, int with_dx,
-                       int64_t first_block, int64_t count, lnorm_strip *dweight, lnorm_strip *dbias, int64_t first) {
-    lnorm_rows_backward *kernel = kernels->rows_backward[rows_slot(problem)];
-    int64_t width = dweight ? dweight->width : dbias->width, rows = problem->group.count;
+static void sum_blocks(const lnorm_rows_job *job, const lnorm_kernels *kernels, int with_dx, int64_t first_block,
+                       int64_t count, lnorm_strip *dweight, lnorm_strip *dbias, int64_t first) {
+    lnorm_rows_backward *kernel = kernels->rows_backward[job->slot];
+    int64_t width = dweight ? dweight->width : dbias->width;
     for (int64_t block = first_block; block < first_block + count; block++) {
         int64_t begin = block * LNORM_ROW_BLOCK, end = begin + LNORM_ROW_BLOCK;
-        backward_range(problem, data, kernel, with_dx, begin, end < rows ? end : rows,
+        backward_range(job, kernel, with_dx, begin, end < job->rows ? end : job->rows,
                        dweight ? lnorm_strip_block(dweight) : NULL, dbias ? lnorm_strip_block(dbias) : NULL, first,
                        width);
         if (dweight)
@@ -251,30 +285,26 @@ static void sum_blocks(const lnorm_problem *problem, const lnorm_data *data, con
 }
 
 /* Columns first .. first+width-1 of dweight or dbias. */
-static void store_gradient(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand which,
-                           const double *sums, int64_t first, int64_t width) {
-    const lnorm_operand_form *form = &problem->operand[which];
-    enum lnorm_element element = (enum lnorm_element)form->element;
-    int64_t stride = problem->element.axes ? form->stride[problem->element.axis[0]] : 0;
+static void store_gradient(const lnorm_vector *gradient, int accumulate, const double *sums, int64_t first,
+                           int64_t width) {
     for (int64_t j = 0; j < width; j++) {
-        int64_t offset = (first + j) * stride;
+        int64_t offset = (first + j) * gradient->stride;
         double value = sums[j];
-        if (problem->accumulate)
-            value = lnorm_load(element, data->at[which], offset) + value;
-        lnorm_store(element, data->at[which], offset, value);
+        if (accumulate)
+            value = lnorm_load(gradient->element, gradient->at, offset) + value;
+        lnorm_store(gradient->element, gradient->at, offset, value);
     }
 }
 
 /* Phase 0 with workspace: a run of row blocks. */
-static void run_slice(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
-                      int64_t slice) {
-    affine_form form = affine_of(problem);
+static void run_slice(const lnorm_rows_job *job, const lnorm_kernels *kernels, int64_t slice) {
+    affine_form form = affine_of(job);
     int64_t first = slice * form.run, rest = form.blocks - first;
-    double *sums = (double *)data->workspace + slice * slice_doubles(&form);
+    double *sums = (double *)job->workspace + slice * slice_doubles(&form);
     lnorm_strip dweight = {sums, form.cols, form.pitch, 0, 0}, dbias = dweight;
     if (form.dweight)
         dbias.sums += form.pitch * form.levels;
-    sum_blocks(problem, data, kernels, lnorm_has(problem, LNORM_DX), first, rest < form.run ? rest : form.run,
+    sum_blocks(job, kernels, job->a.dx != NULL, first, rest < form.run ? rest : form.run,
                form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL, 0);
     if (form.dweight)
         lnorm_strip_total(&dweight, kernels->add);
@@ -292,49 +322,88 @@ static double *add_slices(const affine_form *form, double *sums, const lnorm_ker
     return sums;
 }
 
-static void run_combine(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
-                        int64_t task) {
-    affine_form form = affine_of(problem);
+static void run_combine(const lnorm_rows_job *job, const lnorm_kernels *kernels, int64_t task) {
+    affine_form form = affine_of(job);
     int64_t first = task * form.strip, rest = form.cols - first, width = rest < form.strip ? rest : form.strip;
-    double *dweight = (double *)data->workspace + first, *dbias = dweight;
+    double *dweight = (double *)job->workspace + first, *dbias = dweight;
     if (form.dweight)
         dbias += form.pitch * form.levels;
     if (form.dweight)
-        store_gradient(problem, data, LNORM_DWEIGHT, add_slices(&form, dweight, kernels, width), first, width);
+        store_gradient(&job->dweight, job->accumulate, add_slices(&form, dweight, kernels, width), first, width);
     if (form.dbias)
-        store_gradient(problem, data, LNORM_DBIAS, add_slices(&form, dbias, kernels, width), first, width);
+        store_gradient(&job->dbias, job->accumulate, add_slices(&form, dbias, kernels, width), first, width);
 }
 
 /* Phase 1 without workspace: a strip of columns over all rows. */
-static void run_strip(const lnorm_problem *problem, const lnorm_data *data, const lnorm_kernels *kernels,
-                      int64_t task) {
-    affine_form form = affine_of(problem);
+static void run_strip(const lnorm_rows_job *job, const lnorm_kernels *kernels, int64_t task) {
+    affine_form form = affine_of(job);
     double sums[2][STRIP_DOUBLES];
     int64_t first = task * form.strip, rest = form.cols - first, width = rest < form.strip ? rest : form.strip;
     lnorm_strip dweight = {sums[0], width, form.strip, 0, 0}, dbias = {sums[1], width, form.strip, 0, 0};
-    sum_blocks(problem, data, kernels, 0, 0, form.blocks, form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL,
-               first);
+    sum_blocks(job, kernels, 0, 0, form.blocks, form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL, first);
     if (form.dweight)
-        store_gradient(problem, data, LNORM_DWEIGHT, lnorm_strip_total(&dweight, kernels->add), first, width);
+        store_gradient(&job->dweight, job->accumulate, lnorm_strip_total(&dweight, kernels->add), first, width);
     if (form.dbias)
-        store_gradient(problem, data, LNORM_DBIAS, lnorm_strip_total(&dbias, kernels->add), first, width);
+        store_gradient(&job->dbias, job->accumulate, lnorm_strip_total(&dbias, kernels->add), first, width);
+}
+
+/* Phase 1 of either way. */
+static void run_affine(const lnorm_rows_job *job, const lnorm_kernels *kernels, int swept, int64_t task) {
+    if (swept && job->rows)
+        run_combine(job, kernels, task);
+    else
+        run_strip(job, kernels, task);
+}
+
+void lnorm_rows_backward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels) {
+    affine_form form = affine_of(job);
+    int swept = job->workspace && workspace_of(&form) > 0;
+    if (!form.cols)
+        return;
+    for (int64_t task = 0; swept && task < form.slices; task++)
+        run_slice(job, kernels, task);
+    for (int64_t task = 0, tasks = affine_tasks(&form); task < tasks; task++)
+        run_affine(job, kernels, swept, task);
+    if (!swept && job->a.dx)
+        backward_range(job, kernels->rows_backward[job->slot], 1, 0, job->rows, NULL, NULL, 0, 0);
+}
+
+/* -- The engine --------------------------------------------------------------------------------------------------- */
+
+static size_t rows_workspace(const lnorm_problem *problem) {
+    affine_form form = affine_of_problem(problem);
+    return problem->pass == LNORM_BACKWARD ? workspace_of(&form) : 0;
+}
+
+static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
+    return lnorm_grid_of(problem->group.count, problem->element.count, 4);
+}
+
+static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
+    affine_form form = affine_of_problem(problem);
+    if (problem->pass == LNORM_FORWARD)
+        return phase == 0 ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
+    if (phase == 0)
+        return wants_affine(&form) ? form.slices : 0;
+    if (phase == 1)
+        return affine_tasks(&form);
+    return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
 }
 
 static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                      int phase, int64_t task) {
-    int slot = rows_slot(problem), swept = data->workspace && rows_workspace(problem) > 0;
+    lnorm_rows_job job = job_of(problem, data);
+    int swept = data->workspace && rows_workspace(problem) > 0;
     lnorm_grid grid = grid_of_rows(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
     if (problem->pass == LNORM_FORWARD)
-        forward_range(problem, data, kernels->rows_forward[slot], begin, end);
+        forward_range(&job, kernels->rows_forward[job.slot], begin, end);
     else if (phase == 0 && swept)
-        run_slice(problem, data, kernels, task);
-    else if (phase == 1 && swept && problem->group.count)
-        run_combine(problem, data, kernels, task);
+        run_slice(&job, kernels, task);
     else if (phase == 1)
-        run_strip(problem, data, kernels, task);
+        run_affine(&job, kernels, swept, task);
     else if (phase == 2 && !swept)
-        backward_range(problem, data, kernels->rows_backward[slot], 1, begin, end, NULL, NULL, 0, 0);
+        backward_range(&job, kernels->rows_backward[job.slot], 1, begin, end, NULL, NULL, 0, 0);
 }
 
 const lnorm_engine lnorm_engine_rows = {"rows", rows_takes, rows_workspace, rows_tasks, rows_run};

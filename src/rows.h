@@ -1,0 +1,37 @@
+/* Contiguous rows, described for the rows kernels: what level 1 has at once, and the rows engine takes from a problem.
+ * src/rows.c runs it. */
+#ifndef LNORM_ROWS_H
+#define LNORM_ROWS_H
+
+#include "kernels.h"
+
+/* Elements of any type at a stride; `at` NULL: absent. */
+typedef struct lnorm_vector {
+    char *at;
+    int64_t stride;
+    enum lnorm_element element;
+} lnorm_vector;
+
+typedef struct lnorm_rows_job {
+    lnorm_rows a; /* of row 0, without mean and rstd */
+    int64_t rows;
+    enum lnorm_element element; /* of x, y, dy and dx */
+    int slot;                   /* of the kernels: lnorm_rows_slot */
+    int saved;                  /* backward: mean and rstd are given; else they are outputs, of a forward pass only */
+    int accumulate;
+    lnorm_vector mean, rstd;      /* one per row */
+    lnorm_vector dweight, dbias;  /* one per column */
+    void *workspace;              /* NULL, or lnorm_rows_workspace bytes aligned to 64 */
+} lnorm_rows_job;
+
+/* The kernels for these element types of x and of weight and bias, -1 for none. */
+int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine);
+
+/* What a backward pass of this job has use for. */
+size_t lnorm_rows_workspace(const lnorm_rows_job *job);
+
+/* The whole of a job, in the calling thread and in an environment that lnorm_environment_enter has set. */
+void lnorm_rows_forward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels);
+void lnorm_rows_backward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels);
+
+#endif
