@@ -11,14 +11,14 @@
 #include <cpuid.h>
 
 /* Asked by cpuid itself: __builtin_cpu_supports does not know f16c in every compiler that we build with. That the
- * system saves the wide registers is part of its answers about avx2 and avx512. */
+ * system saves the wide registers is part of its answers about avx2, fma and avx512. */
 static int cpu_f16c(void) {
     unsigned int a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
 }
 
 static inline int lnorm_cpu_avx2(void) {
-    return __builtin_cpu_supports("avx2") && cpu_f16c();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && cpu_f16c();
 }
 #endif
 

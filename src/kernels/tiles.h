@@ -6,25 +6,35 @@
 #include "statistics.h"
 
 enum {
-    LN_TILE_ROWS = 4,
-    LN_TILE_COLS = 16384 /* longer rows go one by one: a tile's second reading should find it in the level 2 cache */
+    LN_TILE_ROWS = 8,
+    LN_TILE_ELEMENTS = 1 << 15 /* of a tile's rows together: the second reading should find them in the level 2 cache */
 };
 
-typedef struct ln_forward_tile {
-    const void *x[LN_TILE_ROWS];
-    void *y[LN_TILE_ROWS];
-    ln_record s[LN_TILE_ROWS];
-} ln_forward_tile;
+/* Rows of a call that go together. */
+static inline int ln_tile_of(int64_t rows_left, int64_t cols) {
+    int64_t rows = cols > LN_TILE_ELEMENTS / LN_TILE_ROWS ? LN_TILE_ELEMENTS / cols : LN_TILE_ROWS;
+    rows = rows < rows_left ? rows : rows_left;
+    return rows < 1 ? 1 : (int)rows;
+}
 
-/* What is subtracted from x: nothing (RMS), c (path A everywhere), or c and t. Leaving out +0 changes no bit. */
+/* What is subtracted from x: nothing (RMS), c (path A), or c and t. Leaving out +0 changes no bit. */
 enum ln_shift { LN_SHIFT_NONE, LN_SHIFT_C, LN_SHIFT_C_T };
 
-enum { LN_BACKWARD_TILE_COLS = LN_TILE_COLS / 2 }; /* x and dy */
+static inline enum ln_shift ln_shift_of(const ln_record *s, int center) {
+    if (!center)
+        return LN_SHIFT_NONE;
+    return s->t != 0.0 ? LN_SHIFT_C_T : LN_SHIFT_C; /* true for a NaN; a zero is +0, as sums start at +0 */
+}
+
+enum {
+    LN_BACKWARD_ROWS = 4,
+    LN_BACKWARD_COLS = 8192 /* longer rows go one by one */
+};
 
 typedef struct ln_backward_tile {
-    const void *x[LN_TILE_ROWS], *dy[LN_TILE_ROWS];
-    void *dx[LN_TILE_ROWS];
-    ln_record s[LN_TILE_ROWS];
+    const void *x[LN_BACKWARD_ROWS], *dy[LN_BACKWARD_ROWS];
+    void *dx[LN_BACKWARD_ROWS];
+    ln_record s[LN_BACKWARD_ROWS];
 } ln_backward_tile;
 
 /* Columns to go over, first .. end-1, and where the sums of column `first` and those after it are; NULL: not wanted. */

@@ -1,5 +1,5 @@
 /* Eight f64 at a time: AVX-512 F, BW, DQ and VL, and F16C. The operations, and why the roundings are right, are
- * described in vec_avx2.h. FMA is part of this instruction set; it is used where a comment says so, nowhere else. */
+ * described in vec_avx2.h. */
 #include "../access.h"
 
 #if defined LNORM_SIMDE
