@@ -25,6 +25,10 @@
 #define vd_add LNORM_ISA_NAME(vd_add)
 #define vd_sub LNORM_ISA_NAME(vd_sub)
 #define vd_mul LNORM_ISA_NAME(vd_mul)
+#define vd_div LNORM_ISA_NAME(vd_div)
+#define vd_drop_negative LNORM_ISA_NAME(vd_drop_negative)
+#define vd_reciprocal_root LNORM_ISA_NAME(vd_reciprocal_root)
+#define vd_turn LNORM_ISA_NAME(vd_turn)
 #define vd_square_add LNORM_ISA_NAME(vd_square_add)
 #define vd_mask64 LNORM_ISA_NAME(vd_mask64)
 #define vd_mask32 LNORM_ISA_NAME(vd_mask32)
@@ -69,6 +73,7 @@
 #define ln_convert LNORM_ISA_NAME(ln_convert)
 #define ln_widen LNORM_ISA_NAME(ln_widen)
 #define ln_narrow LNORM_ISA_NAME(ln_narrow)
+#define ln_affine_columns LNORM_ISA_NAME(ln_affine_columns)
 #define ln_add LNORM_ISA_NAME(ln_add)
 
 /* block.inc */
@@ -85,6 +90,22 @@
 #define ln_add_gradient LNORM_ISA_NAME(ln_add_gradient)
 #define ln_block_gradient LNORM_ISA_NAME(ln_block_gradient)
 
+/* rows_short.inc */
+#define LN_SHORT_ROWS LNORM_ISA_NAME(LN_SHORT_ROWS)
+#define ln_short LNORM_ISA_NAME(ln_short)
+#define ln_short_move LNORM_ISA_NAME(ln_short_move)
+#define ln_short_turn_in LNORM_ISA_NAME(ln_short_turn_in)
+#define ln_short_turn_out LNORM_ISA_NAME(ln_short_turn_out)
+#define ln_short_halve LNORM_ISA_NAME(ln_short_halve)
+#define ln_short_fold LNORM_ISA_NAME(ln_short_fold)
+#define ln_short_sum LNORM_ISA_NAME(ln_short_sum)
+#define ln_short_deviations LNORM_ISA_NAME(ln_short_deviations)
+#define ln_short_statistics LNORM_ISA_NAME(ln_short_statistics)
+#define ln_short_statistics_of LNORM_ISA_NAME(ln_short_statistics_of)
+#define ln_short_apply LNORM_ISA_NAME(ln_short_apply)
+#define ln_short_tile LNORM_ISA_NAME(ln_short_tile)
+#define ln_rows_short LNORM_ISA_NAME(ln_rows_short)
+
 /* rows_forward.inc */
 #define ln_row_moments LNORM_ISA_NAME(ln_row_moments)
 #define ln_rows_statistics LNORM_ISA_NAME(ln_rows_statistics)
@@ -98,7 +119,6 @@
 #define ln_forward_bf16 LNORM_ISA_NAME(ln_forward_bf16)
 #define ln_forward_of LNORM_ISA_NAME(ln_forward_of)
 #define ln_row_at LNORM_ISA_NAME(ln_row_at)
-#define ln_affine_columns LNORM_ISA_NAME(ln_affine_columns)
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)
 #define ln_forward_one LNORM_ISA_NAME(ln_forward_one)
 #define ln_rows_forward LNORM_ISA_NAME(ln_rows_forward)

@@ -1,9 +1,12 @@
 /* Four f64 at a time: AVX2, FMA and F16C. FMA is used where a comment says so, nowhere else (arithmetic.h keeps compilers
  * from it). This is the header to read first; the others have the same:
  *
- *   vd_zero vd_set1 vd_add vd_sub vd_mul
+ *   vd_zero vd_set1 vd_add vd_sub vd_mul vd_div
  *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is one
  *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
+ *   vd_drop_negative(a)        +0.0 where a < 0; a NaN stays
+ *   vd_reciprocal_root(a)      1/sqrt(a), +0.0 where a is 0
+ *   vd_turn(to, p, from, q)    transposes a square of VD_TURNED x VD_TURNED f64; p, q: pitches in elements
  *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
  *   vd_load_T(at)              VD_WIDTH elements, widened exactly; `at` needs no alignment
  *   vd_store_T(at, a)          one rounding, to nearest even
@@ -22,6 +25,7 @@
 #endif
 
 #define VD_WIDTH 4
+#define VD_TURNED 4
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m256d vd;
@@ -46,6 +50,19 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return _mm256_mul_pd(a, b);
 }
 
+LNORM_INLINE vd vd_div(vd a, vd b) {
+    return _mm256_div_pd(a, b);
+}
+
+LNORM_INLINE vd vd_drop_negative(vd a) {
+    return _mm256_andnot_pd(_mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_LT_OQ), a);
+}
+
+LNORM_INLINE vd vd_reciprocal_root(vd a) {
+    vd root = _mm256_div_pd(_mm256_set1_pd(1.0), _mm256_sqrt_pd(a));
+    return _mm256_andnot_pd(_mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_EQ_OQ), root);
+}
+
 /* The one fused operation: a has at most 24 significant bits, so a*a is exact. */
 LNORM_INLINE vd vd_square_add(vd sum, vd a) {
     return _mm256_fmadd_pd(a, a, sum);
@@ -62,6 +79,19 @@ LNORM_INLINE __m128i vd_mask32(int64_t n) {
 
 LNORM_INLINE vd vd_keep(vd a, int64_t n) {
     return _mm256_and_pd(a, _mm256_castsi256_pd(vd_mask64(n)));
+}
+
+/* Rows 0 and 2, 1 and 3 side by side, so that pairs need exchange within halves only. */
+LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
+    for (int k = 0; k < 4; k += 2) {
+        const double *at = from + k;
+        __m256d even = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at)),
+                                            _mm_loadu_pd(at + 2 * from_pitch), 1);
+        __m256d odd = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at + from_pitch)),
+                                           _mm_loadu_pd(at + 3 * from_pitch), 1);
+        _mm256_storeu_pd(to + k * to_pitch, _mm256_unpacklo_pd(even, odd));
+        _mm256_storeu_pd(to + (k + 1) * to_pitch, _mm256_unpackhi_pd(even, odd));
+    }
 }
 
 LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {

@@ -16,6 +16,7 @@
 #endif
 
 #define VD_WIDTH 8
+#define VD_TURNED 4
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m512d vd;
@@ -40,6 +41,19 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return _mm512_mul_pd(a, b);
 }
 
+LNORM_INLINE vd vd_div(vd a, vd b) {
+    return _mm512_div_pd(a, b);
+}
+
+LNORM_INLINE vd vd_drop_negative(vd a) {
+    return _mm512_mask_mov_pd(a, _mm512_cmp_pd_mask(a, vd_zero(), _CMP_LT_OQ), vd_zero());
+}
+
+LNORM_INLINE vd vd_reciprocal_root(vd a) {
+    vd root = _mm512_div_pd(vd_set1(1.0), _mm512_sqrt_pd(a));
+    return _mm512_mask_mov_pd(root, _mm512_cmp_pd_mask(a, vd_zero(), _CMP_EQ_OQ), vd_zero());
+}
+
 /* The one fused operation: a has at most 24 significant bits, so a*a is exact. */
 LNORM_INLINE vd vd_square_add(vd sum, vd a) {
     return _mm512_fmadd_pd(a, a, sum);
@@ -52,6 +66,19 @@ LNORM_INLINE uint8_t vd_mask(int64_t n) {
 
 LNORM_INLINE vd vd_keep(vd a, int64_t n) {
     return _mm512_maskz_mov_pd(vd_mask(n < 0 ? 0 : n > VD_WIDTH ? VD_WIDTH : n), a);
+}
+
+/* As in vec_avx2.h: rows 0 and 2, 1 and 3 side by side, so that pairs need exchange within halves only. */
+LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
+    for (int k = 0; k < 4; k += 2) {
+        const double *at = from + k;
+        __m256d even = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at)),
+                                            _mm_loadu_pd(at + 2 * from_pitch), 1);
+        __m256d odd = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at + from_pitch)),
+                                           _mm_loadu_pd(at + 3 * from_pitch), 1);
+        _mm256_storeu_pd(to + k * to_pitch, _mm256_unpacklo_pd(even, odd));
+        _mm256_storeu_pd(to + (k + 1) * to_pitch, _mm256_unpackhi_pd(even, odd));
+    }
 }
 
 LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {

@@ -2,6 +2,7 @@
 #include "../access.h"
 
 #define VD_WIDTH 1
+#define VD_TURNED 1
 #define VD_UNROLL /* none: 16 lanes do not fit the registers, and compilers may pair them */
 
 typedef double vd;
@@ -24,6 +25,23 @@ LNORM_INLINE vd vd_sub(vd a, vd b) {
 
 LNORM_INLINE vd vd_mul(vd a, vd b) {
     return a * b;
+}
+
+LNORM_INLINE vd vd_div(vd a, vd b) {
+    return a / b;
+}
+
+LNORM_INLINE vd vd_drop_negative(vd a) {
+    return a < 0.0 ? 0.0 : a;
+}
+
+LNORM_INLINE vd vd_reciprocal_root(vd a) {
+    return a == 0.0 ? 0.0 : 1.0 / sqrt(a);
+}
+
+LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
+    (void)to_pitch, (void)from_pitch;
+    *to = *from;
 }
 
 LNORM_INLINE vd vd_square_add(vd sum, vd a) {
