@@ -12,6 +12,8 @@
  *   vd_store_T(at, a)          one rounding, to nearest even
  *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more
  *   vd_store_T_part(at, n, a)  the same
+ *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
+ *   vd_store_pair_T(at, a)     the same
  */
 #include "../access.h"
 #include <immintrin.h>
@@ -138,7 +140,7 @@ LNORM_INLINE vd vd_widen_f16(__m128i halves) {
 }
 
 LNORM_INLINE vd vd_widen_bf16(__m128i halves) {
-    return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(halves), 16)));
+    return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), halves)));
 }
 
 LNORM_INLINE vd vd_load_f16(const void *at) {
@@ -155,6 +157,18 @@ LNORM_INLINE vd vd_load_bf16(const void *at) {
 
 LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
     return vd_widen_bf16(vd_halves_part(at, n));
+}
+
+LNORM_INLINE void vd_load_pair_f16(const void *at, vd a[2]) {
+    __m256 eight = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
+    a[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(eight));
+    a[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(eight, 1));
+}
+
+LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
+    __m128i eight = _mm_loadu_si128((const __m128i *)at), zero = _mm_setzero_si128();
+    a[0] = _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpacklo_epi16(zero, eight)));
+    a[1] = _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpackhi_epi16(zero, eight)));
 }
 
 /* -- Stores ------------------------------------------------------------------------------------------------------- */
@@ -187,6 +201,56 @@ LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
     }
 }
 
+/* Rounding to 16 bits goes by way of f32, f = f32(a), where that provably gives what one rounding gives. A number
+ * halfway between two neighbouring f16 or bf16 (subnormals, and the threshold of infinity, included) is an f32: call it
+ * h. Rounding is monotonic, so a < h gives f <= h and a > h gives f >= h: unless f = h, f lies on the same side of
+ * every h as a does, and goes to the same neighbour. Only f = h may have been another a: then, and for some more that
+ * are cheaper to ask for, the rounding is done by one of the functions "slowly".
+ *
+ * bf16: f = h where the lower 16 bits are 0x8000. Otherwise adding 0x8000 steps the upper 16 to the nearer neighbour. A
+ * NaN could become a zero in that way, and goes slowly, too.
+ * f16: f = h where the lower 13 bits are 0x1000, if f16 is normal, from 2^-14 on. What is less (0 is rare) goes slowly. */
+
+LNORM_INLINE __m128i vd_halfway_bf16(__m128i up) { /* f + 0x8000 in, all bits set out */
+    return _mm_cmpeq_epi32(_mm_slli_epi32(up, 16), _mm_setzero_si128());
+}
+
+LNORM_OUT_OF_LINE static void vd_store_slowly_bf16(void *at, int64_t n, vd a, vd b) {
+    double lane[2 * VD_WIDTH];
+    vd_store_f64(lane, a);
+    vd_store_f64(lane + VD_WIDTH, b);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    __m128 f = _mm256_cvtpd_ps(a);
+    __m128i up = _mm_add_epi32(_mm_castps_si128(f), _mm_set1_epi32(0x8000));
+    if (_mm_movemask_ps(_mm_or_ps(_mm_castsi128_ps(vd_halfway_bf16(up)), _mm_cmpunord_ps(f, f))))
+        vd_store_slowly_bf16(at, n, a, a);
+    else if (n < VD_WIDTH)
+        vd_put_halves_part(at, n, _mm_packus_epi32(_mm_srli_epi32(up, 16), _mm_setzero_si128()));
+    else
+        vd_put_halves(at, _mm_packus_epi32(_mm_srli_epi32(up, 16), _mm_setzero_si128()));
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    vd_store_bf16_part(at, VD_WIDTH, a);
+}
+
+LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
+    const __m128i half = _mm_set1_epi32(0x8000);
+    __m128 f = _mm256_cvtpd_ps(a[0]), g = _mm256_cvtpd_ps(a[1]);
+    __m128i up = _mm_add_epi32(_mm_castps_si128(f), half), vp = _mm_add_epi32(_mm_castps_si128(g), half);
+    __m128i halfway = _mm_or_si128(vd_halfway_bf16(up), vd_halfway_bf16(vp));
+    if (_mm_movemask_ps(_mm_or_ps(_mm_castsi128_ps(halfway), _mm_cmpunord_ps(f, g))))
+        vd_store_slowly_bf16(at, 2 * VD_WIDTH, a[0], a[1]);
+    else
+        _mm_storeu_si128((__m128i *)at, _mm_packus_epi32(_mm_srli_epi32(up, 16), _mm_srli_epi32(vp, 16)));
+}
+
 /* To 24 significant bits, to odd: where bits are dropped the last one kept is set. The f32 that results (exactly) is
  * then rounded to f16's 11 bits or fewer, which gives what one rounding would, since 24 >= 11 + 2. Below f32's normal
  * range the conversion to f32 does round, but f16 makes a zero of everything below 2^-25. A NaN stays one. */
@@ -198,36 +262,6 @@ LNORM_INLINE __m128i vd_round_f16(vd a) {
     return _mm_cvtps_ph(_mm256_cvtpd_ps(_mm256_castsi256_pd(odd)), _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* To bf16's 8 significant bits on the f64's own bits; the result is an f32 exactly, or beyond its range and then
- * infinite there, too. A carry steps the exponent. Not for what vd_unusual finds. */
-LNORM_INLINE __m128i vd_round_bf16(vd a) {
-    const __m256i one = _mm256_set1_epi64x(1), below_half = _mm256_set1_epi64x(0xfffffffffff);
-    const __m256i dropped = _mm256_set1_epi64x(0x1fffffffffff);
-    __m256i bits = _mm256_castpd_si256(a);
-    __m256i even = _mm256_and_si256(_mm256_srli_epi64(bits, 45), one);
-    __m256i up = _mm256_add_epi64(bits, _mm256_add_epi64(below_half, even));
-    __m128i f32 = _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(_mm256_andnot_si256(dropped, up))));
-    return _mm_packus_epi32(_mm_srli_epi32(f32, 16), _mm_setzero_si128());
-}
-
-/* Some lane is a NaN, whose bits the carry above could turn into a zero, or is not zero but below 2^-126, where bf16 is
- * subnormal and has fewer bits. */
-LNORM_INLINE int vd_unusual(vd a) {
-    vd magnitude = _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
-    vd small = _mm256_cmp_pd(magnitude, _mm256_set1_pd(0x1p-126), _CMP_NGE_UQ);
-    return _mm256_movemask_pd(_mm256_and_pd(small, _mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_NEQ_UQ)));
-}
-
-/* Rare, and therefore out of the way. */
-LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
-    double lane[VD_WIDTH];
-    vd_store_f64(lane, *a);
-    for (int64_t k = 0; k < n; k++) {
-        uint16_t half = lnorm_round_bf16(lane[k]);
-        memcpy((char *)at + 2 * k, &half, sizeof half);
-    }
-}
-
 LNORM_INLINE void vd_store_f16(void *at, vd a) {
     vd_put_halves(at, vd_round_f16(a));
 }
@@ -236,16 +270,18 @@ LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
     vd_put_halves_part(at, n, vd_round_f16(a));
 }
 
-LNORM_INLINE void vd_store_bf16(void *at, vd a) {
-    if (vd_unusual(a))
-        vd_store_unusual_bf16(at, VD_WIDTH, &a);
-    else
-        vd_put_halves(at, vd_round_bf16(a));
+LNORM_OUT_OF_LINE static void vd_store_slowly_f16(void *at, vd a, vd b) {
+    vd_store_f16(at, a);
+    vd_store_f16((char *)at + 2 * VD_WIDTH, b);
 }
 
-LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
-    if (vd_unusual(a))
-        vd_store_unusual_bf16(at, n, &a);
+LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
+    const __m256i smallest = _mm256_set1_epi32(0x38800000); /* 2^-14 */
+    __m256 f = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(a[0])), _mm256_cvtpd_ps(a[1]), 1);
+    __m256i bits = _mm256_castps_si256(f), magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+    __m256i halfway = _mm256_cmpeq_epi32(_mm256_slli_epi32(bits, 19), _mm256_set1_epi32(INT32_MIN));
+    if (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(halfway, _mm256_cmpgt_epi32(smallest, magnitude)))))
+        vd_store_slowly_f16(at, a[0], a[1]);
     else
-        vd_put_halves_part(at, n, vd_round_bf16(a));
+        _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
 }

@@ -172,33 +172,6 @@ LNORM_INLINE __m128i vd_round_f16(vd a) {
     return _mm256_cvtps_ph(_mm512_cvtpd_ps(_mm512_castsi512_pd(odd)), _MM_FROUND_TO_NEAREST_INT);
 }
 
-LNORM_INLINE __m128i vd_round_bf16(vd a) {
-    const __m512i one = _mm512_set1_epi64(1), below_half = _mm512_set1_epi64(0xfffffffffff);
-    const __m512i dropped = _mm512_set1_epi64(0x1fffffffffff);
-    __m512i bits = _mm512_castpd_si512(a);
-    __m512i even = _mm512_and_si512(_mm512_srli_epi64(bits, 45), one);
-    __m512i up = _mm512_add_epi64(bits, _mm512_add_epi64(below_half, even));
-    __m256 rounded = _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_andnot_si512(dropped, up)));
-    __m256i f32 = _mm256_srli_epi32(_mm256_castps_si256(rounded), 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(f32), _mm256_extracti128_si256(f32, 1));
-}
-
-LNORM_INLINE int vd_unusual(vd a) {
-    vd magnitude = _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(vd_set1(-0.0)), _mm512_castpd_si512(a)));
-    return _mm512_cmp_pd_mask(magnitude, vd_set1(0x1p-126), _CMP_NGE_UQ) &
-           _mm512_cmp_pd_mask(a, vd_zero(), _CMP_NEQ_UQ);
-}
-
-/* Rare, and therefore out of the way. */
-LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
-    double lane[VD_WIDTH];
-    vd_store_f64(lane, *a);
-    for (int64_t k = 0; k < n; k++) {
-        uint16_t half = lnorm_round_bf16(lane[k]);
-        memcpy((char *)at + 2 * k, &half, sizeof half);
-    }
-}
-
 LNORM_INLINE void vd_store_f16(void *at, vd a) {
     vd_put_halves(at, vd_round_f16(a));
 }
@@ -207,16 +180,55 @@ LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
     vd_put_halves_part(at, n, vd_round_f16(a));
 }
 
-LNORM_INLINE void vd_store_bf16(void *at, vd a) {
-    if (vd_unusual(a))
-        vd_store_unusual_bf16(at, VD_WIDTH, &a);
-    else
-        vd_put_halves(at, vd_round_bf16(a));
+/* Rare, and therefore out of the way. */
+LNORM_OUT_OF_LINE static void vd_store_slowly_bf16(void *at, int64_t n, vd a) {
+    double lane[VD_WIDTH];
+    vd_store_f64(lane, a);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
 }
 
 LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
-    if (vd_unusual(a))
-        vd_store_unusual_bf16(at, n, &a);
-    else
-        vd_put_halves_part(at, n, vd_round_bf16(a));
+    __m256 f = _mm512_cvtpd_ps(a);
+    __m256i up = _mm256_add_epi32(_mm256_castps_si256(f), _mm256_set1_epi32(0x8000));
+    __m256i halfway = _mm256_cmpeq_epi32(_mm256_slli_epi32(up, 16), _mm256_setzero_si256());
+    __m256 unusual = _mm256_or_ps(_mm256_castsi256_ps(halfway), _mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+    if (_mm256_movemask_ps(unusual)) {
+        vd_store_slowly_bf16(at, n, a);
+    } else {
+        __m256i high = _mm256_srli_epi32(up, 16);
+        __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+        if (n < VD_WIDTH)
+            vd_put_halves_part(at, n, halves);
+        else
+            vd_put_halves(at, halves);
+    }
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    vd_store_bf16_part(at, VD_WIDTH, a);
+}
+
+/* -- Pairs: nothing to gain ---------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_load_pair_f16(const void *at, vd a[2]) {
+    a[0] = vd_load_f16(at);
+    a[1] = vd_load_f16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
+    a[0] = vd_load_bf16(at);
+    a[1] = vd_load_bf16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
+    vd_store_f16(at, a[0]);
+    vd_store_f16((char *)at + 2 * VD_WIDTH, a[1]);
+}
+
+LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
+    vd_store_bf16(at, a[0]);
+    vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
 }
