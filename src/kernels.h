@@ -13,6 +13,7 @@ typedef struct lnorm_rows {
     int64_t cols;
     double eps;
     int center;         /* 0: RMS */
+    int stream;         /* forward: y is too large for the caches (stream.h) */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
 } lnorm_rows;
 

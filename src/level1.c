@@ -146,6 +146,7 @@ static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, in
     job->a.x_pitch = job->a.y_pitch = job->a.dy_pitch = job->a.dx_pitch = job->a.cols = cols;
     job->a.eps = lnorm_eps_value(eps, center, element);
     job->a.center = center;
+    job->a.stream = lnorm_rows_stream(element, rows, cols);
     job->a.mean = job->a.rstd = NULL;
     job->rows = rows;
     job->element = element;

@@ -7,6 +7,7 @@
 #include "rows.h"
 #include "access.h"
 #include "grid.h"
+#include "stream.h"
 
 enum {
     ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
@@ -26,6 +27,11 @@ int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine) {
         if (slots[slot][0] == element && slots[slot][1] == affine)
             return slot;
     return -1;
+}
+
+/* Short rows and 16-bit ones are bound by arithmetic, and lose by the copy. */
+int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols) {
+    return element == LNORM_ELEMENT_F32 && cols >= LNORM_BLOCK && rows * cols >= LNORM_STREAM_BYTES / 4;
 }
 
 /* Absent, or of this element type and contiguous along the reduced axis. */
@@ -108,6 +114,8 @@ static lnorm_rows rows_of(const lnorm_problem *problem, const lnorm_data *data) 
                     .cols = problem->element.count,
                     .eps = problem->eps,
                     .center = problem->center};
+    a.stream = lnorm_rows_stream((enum lnorm_element)problem->operand[LNORM_X].element,
+                                 problem->group.count, problem->element.count);
     return a;
 }
 

@@ -24,6 +24,9 @@ typedef struct lnorm_rows_job {
     void *workspace;              /* NULL, or lnorm_rows_workspace bytes aligned to 64 */
 } lnorm_rows_job;
 
+/* lnorm_rows.stream: whether y of this size is written past the caches. */
+int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols);
+
 /* The kernels for these element types of x and of weight and bias, -1 for none. */
 int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine);
 

@@ -31,7 +31,6 @@
 #define vd_turn LNORM_ISA_NAME(vd_turn)
 #define vd_square_add LNORM_ISA_NAME(vd_square_add)
 #define vd_mask64 LNORM_ISA_NAME(vd_mask64)
-#define vd_mask32 LNORM_ISA_NAME(vd_mask32)
 #define vd_keep LNORM_ISA_NAME(vd_keep)
 #define vd_fold LNORM_ISA_NAME(vd_fold)
 #define vd_load_f64 LNORM_ISA_NAME(vd_load_f64)

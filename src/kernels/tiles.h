@@ -3,6 +3,7 @@
 #define LNORM_KERNELS_TILES_H
 
 #include "../kernels.h"
+#include "../stream.h"
 #include "statistics.h"
 
 enum {

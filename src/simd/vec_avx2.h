@@ -75,10 +75,6 @@ LNORM_INLINE __m256i vd_mask64(int64_t n) {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
 }
 
-LNORM_INLINE __m128i vd_mask32(int64_t n) {
-    return _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_set_epi32(3, 2, 1, 0));
-}
-
 LNORM_INLINE vd vd_keep(vd a, int64_t n) {
     return _mm256_and_pd(a, _mm256_castsi256_pd(vd_mask64(n)));
 }
@@ -108,8 +104,11 @@ LNORM_INLINE vd vd_load_f64(const void *at) {
     return _mm256_loadu_pd((const double *)at);
 }
 
+/* Parts in pieces: masked loads and stores take ten cycles and more on some machines. */
 LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
-    return _mm256_maskload_pd((const double *)at, vd_mask64(n));
+    const double *from = (const double *)at;
+    __m128d low = n > 1 ? _mm_loadu_pd(from) : _mm_load_sd(from);
+    return _mm256_insertf128_pd(_mm256_castpd128_pd256(low), n > 2 ? _mm_load_sd(from + 2) : _mm_setzero_pd(), 1);
 }
 
 LNORM_INLINE vd vd_load_f32(const void *at) {
@@ -117,7 +116,9 @@ LNORM_INLINE vd vd_load_f32(const void *at) {
 }
 
 LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
-    return _mm256_cvtps_pd(_mm_maskload_ps((const float *)at, vd_mask32(n)));
+    const float *from = (const float *)at;
+    __m128 low = n > 1 ? _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)at)) : _mm_load_ss(from);
+    return _mm256_cvtps_pd(n > 2 ? _mm_movelh_ps(low, _mm_load_ss(from + 2)) : low);
 }
 
 /* Four 16-bit elements, or the first n of them. */
@@ -178,7 +179,13 @@ LNORM_INLINE void vd_store_f64(void *at, vd a) {
 }
 
 LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
-    _mm256_maskstore_pd((double *)at, vd_mask64(n), a);
+    double *to = (double *)at;
+    if (n > 1)
+        _mm_storeu_pd(to, _mm256_castpd256_pd128(a));
+    else
+        _mm_store_sd(to, _mm256_castpd256_pd128(a));
+    if (n > 2)
+        _mm_store_sd(to + 2, _mm256_extractf128_pd(a, 1));
 }
 
 LNORM_INLINE void vd_store_f32(void *at, vd a) {
@@ -186,7 +193,14 @@ LNORM_INLINE void vd_store_f32(void *at, vd a) {
 }
 
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
-    _mm_maskstore_ps((float *)at, vd_mask32(n), _mm256_cvtpd_ps(a));
+    float *to = (float *)at;
+    __m128 f = _mm256_cvtpd_ps(a);
+    if (n > 1)
+        _mm_storel_epi64((__m128i *)at, _mm_castps_si128(f));
+    else
+        _mm_store_ss(to, f);
+    if (n > 2)
+        _mm_store_ss(to + 2, _mm_movehl_ps(f, f));
 }
 
 LNORM_INLINE void vd_put_halves(void *at, __m128i halves) {

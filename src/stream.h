@@ -1,0 +1,44 @@
+/* Copying finished results to memory that will not be read soon: whole lines go past the caches, which neither fetches
+ * a line before it is overwritten nor drives out what is needed still. */
+#ifndef LNORM_STREAM_H
+#define LNORM_STREAM_H
+
+#include "arithmetic.h"
+#include <string.h>
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum {
+    LNORM_STREAM_LINE = 64,
+    /* Outputs from this size on are streamed: on a machine with a last-level cache of 8 MiB and on one of 30 the two ways
+     * were equal between 9 and 13 MB. */
+    LNORM_STREAM_BYTES = 12 << 20
+};
+
+/* What is left of the first and the last line is stored as usual: a line that stays half written for long is slow. */
+static inline void lnorm_stream(char *to, const char *from, int64_t bytes) {
+#if defined __SSE2__
+    int64_t head = (int64_t)(-(uintptr_t)to & (LNORM_STREAM_LINE - 1));
+    head = head < bytes ? head : bytes;
+    if (head)
+        memcpy(to, from, (size_t)head);
+    for (to += head, from += head, bytes -= head; bytes >= LNORM_STREAM_LINE; bytes -= LNORM_STREAM_LINE) {
+        for (int k = 0; k < LNORM_STREAM_LINE; k += 16)
+            _mm_stream_si128((__m128i *)(void *)(to + k), _mm_loadu_si128((const __m128i *)(const void *)(from + k)));
+        to += LNORM_STREAM_LINE;
+        from += LNORM_STREAM_LINE;
+    }
+#endif
+    if (bytes)
+        memcpy(to, from, (size_t)bytes);
+}
+
+/* Before another thread may hear that the results are there. */
+static inline void lnorm_stream_end(void) {
+#if defined __SSE2__
+    _mm_sfence();
+#endif
+}
+
+#endif
