@@ -108,7 +108,9 @@
 #define ln_short_statistics LNORM_ISA_NAME(ln_short_statistics)
 #define ln_short_statistics_of LNORM_ISA_NAME(ln_short_statistics_of)
 #define ln_short_apply LNORM_ISA_NAME(ln_short_apply)
-#define ln_short_tile LNORM_ISA_NAME(ln_short_tile)
+#define ln_short_begin LNORM_ISA_NAME(ln_short_begin)
+#define ln_short_end LNORM_ISA_NAME(ln_short_end)
+#define ln_short_records LNORM_ISA_NAME(ln_short_records)
 #define ln_rows_short LNORM_ISA_NAME(ln_rows_short)
 
 /* rows_forward.inc */
@@ -139,7 +141,9 @@
 #define ln_backward_sweep LNORM_ISA_NAME(ln_backward_sweep)
 #define ln_backward_wanted LNORM_ISA_NAME(ln_backward_wanted)
 #define ln_backward_tail LNORM_ISA_NAME(ln_backward_tail)
+#define ln_backward_records LNORM_ISA_NAME(ln_backward_records)
 #define ln_backward_row LNORM_ISA_NAME(ln_backward_row)
+#define ln_backward_group LNORM_ISA_NAME(ln_backward_group)
 #define ln_backward_tile_of LNORM_ISA_NAME(ln_backward_tile_of)
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
 
