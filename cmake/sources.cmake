@@ -18,7 +18,9 @@ set(LNORM_SOURCES
     src/tensor.c
     src/isa/isa_avx2.c
     src/isa/isa_avx512.c
-    src/isa/isa_scalar.c)
+    src/isa/isa_neon.c
+    src/isa/isa_scalar.c
+    src/isa/isa_sse2.c)
 
 file(GLOB lnorm_found RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/src/*.c ${PROJECT_SOURCE_DIR}/src/isa/*.c)

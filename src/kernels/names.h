@@ -18,7 +18,7 @@
 #define LNORM_ISA_STRING_OF(suffix) LNORM_ISA_QUOTE(suffix)
 #define LNORM_ISA_STRING LNORM_ISA_STRING_OF(LNORM_ISA_SUFFIX)
 
-/* vec_avx2.h, vec_avx512.h, vec_scalar.h */
+/* vec_*.h */
 #define vd LNORM_ISA_NAME(vd)
 #define vd_zero LNORM_ISA_NAME(vd_zero)
 #define vd_set1 LNORM_ISA_NAME(vd_set1)

@@ -14,6 +14,19 @@
 #define LNORM_TARGET_X86 0
 #endif
 
+/* Both are part of their architectures. */
+#if defined __x86_64__ && (defined __GNUC__ || defined __clang__)
+#define LNORM_BUILD_SSE2 1
+#else
+#define LNORM_BUILD_SSE2 0
+#endif
+
+#if defined __aarch64__ && defined __ARM_NEON && defined __AARCH64EL__
+#define LNORM_BUILD_NEON 1
+#else
+#define LNORM_BUILD_NEON 0
+#endif
+
 #if LNORM_TARGET_X86 && !defined LNORM_NO_AVX2
 #define LNORM_BUILD_AVX2 1
 #else

@@ -1,0 +1,235 @@
+/* Two f64 at a time: the vectors of AArch64, which every such machine has. The operations are described in vec_avx2.h. A
+ * part of a vector is always one element. Memory is accessed as bytes: no alignment is assumed. */
+#include "../access.h"
+#include <arm_neon.h>
+
+#define VD_WIDTH 2
+#define VD_TURNED 2
+#define VD_UNROLL LNORM_UNROLL
+
+typedef float64x2_t vd;
+
+LNORM_INLINE vd vd_zero(void) {
+    return vdupq_n_f64(0.0);
+}
+
+LNORM_INLINE vd vd_set1(double a) {
+    return vdupq_n_f64(a);
+}
+
+LNORM_INLINE vd vd_add(vd a, vd b) {
+    return vaddq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_sub(vd a, vd b) {
+    return vsubq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_mul(vd a, vd b) {
+    return vmulq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_div(vd a, vd b) {
+    return vdivq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_drop_negative(vd a) {
+    return vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(a), vcltzq_f64(a)));
+}
+
+LNORM_INLINE vd vd_reciprocal_root(vd a) {
+    vd root = vdivq_f64(vdupq_n_f64(1.0), vsqrtq_f64(a));
+    return vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(root), vceqzq_f64(a)));
+}
+
+LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
+    vd first = vld1q_f64(from), second = vld1q_f64(from + from_pitch);
+    vst1q_f64(to, vzip1q_f64(first, second));
+    vst1q_f64(to + to_pitch, vzip2q_f64(first, second));
+}
+
+/* The product is exact, so fused or not is one. */
+LNORM_INLINE vd vd_square_add(vd sum, vd a) {
+    return vfmaq_f64(sum, a, a);
+}
+
+LNORM_INLINE vd vd_keep(vd a, int64_t n) {
+    int64x2_t index = vcombine_s64(vcreate_s64(0), vcreate_s64(1));
+    uint64x2_t mask = vcgtq_s64(vdupq_n_s64(n), index);
+    return vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(a), mask));
+}
+
+LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
+    vd even = vaddq_f64(vaddq_f64(lane[0], lane[4]), vaddq_f64(lane[2], lane[6]));
+    vd odd = vaddq_f64(vaddq_f64(lane[1], lane[5]), vaddq_f64(lane[3], lane[7]));
+    return vpaddd_f64(vaddq_f64(even, odd));
+}
+
+/* -- Loads -------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE vd vd_load_f64(const void *at) {
+    return vreinterpretq_f64_u8(vld1q_u8((const uint8_t *)at));
+}
+
+LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
+    (void)n;
+    return vreinterpretq_f64_u8(vcombine_u8(vld1_u8((const uint8_t *)at), vdup_n_u8(0)));
+}
+
+LNORM_INLINE vd vd_load_f32(const void *at) {
+    return vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8((const uint8_t *)at)));
+}
+
+LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
+    uint32_t bits;
+    (void)n;
+    memcpy(&bits, at, sizeof bits);
+    return vcvt_f64_f32(vreinterpret_f32_u64(vcreate_u64(bits)));
+}
+
+/* Two 16-bit elements, or the first one of them. */
+LNORM_INLINE uint16x4_t vd_halves(const void *at) {
+    uint32_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return vcreate_u16(bits);
+}
+
+LNORM_INLINE uint16x4_t vd_halves_part(const void *at, int64_t n) {
+    uint16_t bits;
+    (void)n;
+    memcpy(&bits, at, sizeof bits);
+    return vcreate_u16(bits);
+}
+
+LNORM_INLINE vd vd_widen_f16(uint16x4_t halves) {
+    return vcvt_f64_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(halves))));
+}
+
+LNORM_INLINE vd vd_widen_bf16(uint16x4_t halves) {
+    return vcvt_f64_f32(vreinterpret_f32_u32(vget_low_u32(vshll_n_u16(halves, 16))));
+}
+
+LNORM_INLINE vd vd_load_f16(const void *at) {
+    return vd_widen_f16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_f16_part(const void *at, int64_t n) {
+    return vd_widen_f16(vd_halves_part(at, n));
+}
+
+LNORM_INLINE vd vd_load_bf16(const void *at) {
+    return vd_widen_bf16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
+    return vd_widen_bf16(vd_halves_part(at, n));
+}
+
+/* -- Stores ------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_store_f64(void *at, vd a) {
+    vst1q_u8((uint8_t *)at, vreinterpretq_u8_f64(a));
+}
+
+LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
+    (void)n;
+    vst1_u8((uint8_t *)at, vreinterpret_u8_f64(vget_low_f64(a)));
+}
+
+LNORM_INLINE void vd_store_f32(void *at, vd a) {
+    vst1_u8((uint8_t *)at, vreinterpret_u8_f32(vcvt_f32_f64(a)));
+}
+
+LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    float value = vget_lane_f32(vcvt_f32_f64(a), 0);
+    (void)n;
+    memcpy(at, &value, sizeof value);
+}
+
+/* The first two of four halves, or the first one. */
+LNORM_INLINE void vd_put_halves(void *at, uint16x4_t halves) {
+    uint32_t bits = vget_lane_u32(vreinterpret_u32_u16(halves), 0);
+    memcpy(at, &bits, sizeof bits);
+}
+
+LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, uint16x4_t halves) {
+    uint16_t bits = vget_lane_u16(halves, 0);
+    (void)n;
+    memcpy(at, &bits, sizeof bits);
+}
+
+/* To f32, rounded to odd, which this machine has an instruction for; then to f16 to nearest even. 24 bits are two more
+ * than f16's 11 and to spare, so the second rounding decides as one would. */
+LNORM_INLINE uint16x4_t vd_round_f16(vd a) {
+    float32x2_t odd = vcvtx_f32_f64(a);
+    return vreinterpret_u16_f16(vcvt_f16_f32(vcombine_f32(odd, odd)));
+}
+
+/* As in vec_avx2.h: to bf16's 8 significant bits on the f64's own bits, then exactly to f32. Not for what vd_unusual
+ * finds. */
+LNORM_INLINE uint16x4_t vd_round_bf16(vd a) {
+    const uint64x2_t below_half = vdupq_n_u64(0xfffffffffff), dropped = vdupq_n_u64(0x1fffffffffff);
+    uint64x2_t bits = vreinterpretq_u64_f64(a);
+    uint64x2_t even = vandq_u64(vshrq_n_u64(bits, 45), vdupq_n_u64(1));
+    uint64x2_t up = vaddq_u64(bits, vaddq_u64(below_half, even));
+    uint32x2_t f32 = vreinterpret_u32_f32(vcvt_f32_f64(vreinterpretq_f64_u64(vbicq_u64(up, dropped))));
+    return vshrn_n_u32(vcombine_u32(f32, f32), 16);
+}
+
+/* Some lane is a NaN, or is not zero but below 2^-126. */
+LNORM_INLINE int vd_unusual(vd a) {
+    uint64x2_t usual = vcgeq_f64(vabsq_f64(a), vdupq_n_f64(0x1p-126));
+    usual = vorrq_u64(usual, vceqzq_f64(a));
+    return !(vgetq_lane_u64(usual, 0) & vgetq_lane_u64(usual, 1));
+}
+
+/* Rare, and therefore out of the way. */
+LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
+    double lane[VD_WIDTH];
+    vd_store_f64(lane, *a);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+LNORM_INLINE void vd_store_f16(void *at, vd a) {
+    vd_put_halves(at, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
+    vd_put_halves_part(at, n, vd_round_f16(a));
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    if (vd_unusual(a))
+        vd_store_unusual_bf16(at, VD_WIDTH, &a);
+    else
+        vd_put_halves(at, vd_round_bf16(a));
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    vd_store_unusual_bf16(at, n, &a);
+}
+
+/* -- Pairs: nothing to gain ---------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_load_pair_f16(const void *at, vd a[2]) {
+    a[0] = vd_load_f16(at);
+    a[1] = vd_load_f16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
+    a[0] = vd_load_bf16(at);
+    a[1] = vd_load_bf16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
+    vd_store_f16(at, a[0]);
+    vd_store_f16((char *)at + 2 * VD_WIDTH, a[1]);
+}
+
+LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
+    vd_store_bf16(at, a[0]);
+    vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
+}

@@ -1,0 +1,228 @@
+/* Two f64 at a time: SSE2, which every x86-64 machine has, so no target is switched on here. The operations are described
+ * in vec_avx2.h. A part of a vector is always one element. */
+#include "../access.h"
+#include <emmintrin.h>
+
+#define VD_WIDTH 2
+#define VD_TURNED 2
+#define VD_UNROLL LNORM_UNROLL
+
+typedef __m128d vd;
+
+LNORM_INLINE vd vd_zero(void) {
+    return _mm_setzero_pd();
+}
+
+LNORM_INLINE vd vd_set1(double a) {
+    return _mm_set1_pd(a);
+}
+
+LNORM_INLINE vd vd_add(vd a, vd b) {
+    return _mm_add_pd(a, b);
+}
+
+LNORM_INLINE vd vd_sub(vd a, vd b) {
+    return _mm_sub_pd(a, b);
+}
+
+LNORM_INLINE vd vd_mul(vd a, vd b) {
+    return _mm_mul_pd(a, b);
+}
+
+LNORM_INLINE vd vd_div(vd a, vd b) {
+    return _mm_div_pd(a, b);
+}
+
+LNORM_INLINE vd vd_drop_negative(vd a) {
+    return _mm_andnot_pd(_mm_cmplt_pd(a, _mm_setzero_pd()), a);
+}
+
+LNORM_INLINE vd vd_reciprocal_root(vd a) {
+    vd root = _mm_div_pd(_mm_set1_pd(1.0), _mm_sqrt_pd(a));
+    return _mm_andnot_pd(_mm_cmpeq_pd(a, _mm_setzero_pd()), root);
+}
+
+LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
+    vd first = _mm_loadu_pd(from), second = _mm_loadu_pd(from + from_pitch);
+    _mm_storeu_pd(to, _mm_unpacklo_pd(first, second));
+    _mm_storeu_pd(to + to_pitch, _mm_unpackhi_pd(first, second));
+}
+
+LNORM_INLINE vd vd_square_add(vd sum, vd a) {
+    return _mm_add_pd(sum, _mm_mul_pd(a, a));
+}
+
+LNORM_INLINE vd vd_keep(vd a, int64_t n) {
+    __m128i mask = _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_set_epi32(1, 1, 0, 0));
+    return _mm_and_pd(a, _mm_castsi128_pd(mask));
+}
+
+LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
+    vd even = _mm_add_pd(_mm_add_pd(lane[0], lane[4]), _mm_add_pd(lane[2], lane[6]));
+    vd odd = _mm_add_pd(_mm_add_pd(lane[1], lane[5]), _mm_add_pd(lane[3], lane[7]));
+    vd two = _mm_add_pd(even, odd);
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- Loads -------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE vd vd_load_f64(const void *at) {
+    return _mm_loadu_pd((const double *)at);
+}
+
+LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {
+    (void)n;
+    return _mm_load_sd((const double *)at);
+}
+
+LNORM_INLINE vd vd_load_f32(const void *at) {
+    return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)at)));
+}
+
+LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
+    (void)n;
+    return _mm_cvtps_pd(_mm_load_ss((const float *)at));
+}
+
+/* Two 16-bit elements, or the first one of them. */
+LNORM_INLINE __m128i vd_halves(const void *at) {
+    int bits;
+    memcpy(&bits, at, sizeof bits);
+    return _mm_cvtsi32_si128(bits);
+}
+
+LNORM_INLINE __m128i vd_halves_part(const void *at, int64_t n) {
+    uint16_t bits;
+    (void)n;
+    memcpy(&bits, at, sizeof bits);
+    return _mm_cvtsi32_si128(bits);
+}
+
+/* Exponent and fraction in an f32's place are the magnitude times 2^-112, subnormals included, and the product with
+ * 2^112 is exact. Infinities and NaNs, whose exponent is 31 there, get that of f32. */
+LNORM_INLINE vd vd_widen_f16(__m128i halves) {
+    __m128i bits = _mm_unpacklo_epi16(halves, _mm_setzero_si128());
+    __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(0x7fff));
+    __m128i sign = _mm_slli_epi32(_mm_xor_si128(bits, magnitude), 16);
+    __m128i special = _mm_and_si128(_mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7bff)), _mm_set1_epi32(0x7f800000));
+    __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(_mm_slli_epi32(magnitude, 13)), _mm_set1_ps(0x1p112f));
+    return _mm_cvtps_pd(_mm_or_ps(scaled, _mm_castsi128_ps(_mm_or_si128(sign, special))));
+}
+
+LNORM_INLINE vd vd_widen_bf16(__m128i halves) {
+    return _mm_cvtps_pd(_mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), halves)));
+}
+
+LNORM_INLINE vd vd_load_f16(const void *at) {
+    return vd_widen_f16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_f16_part(const void *at, int64_t n) {
+    return vd_widen_f16(vd_halves_part(at, n));
+}
+
+LNORM_INLINE vd vd_load_bf16(const void *at) {
+    return vd_widen_bf16(vd_halves(at));
+}
+
+LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
+    return vd_widen_bf16(vd_halves_part(at, n));
+}
+
+/* -- Stores ------------------------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_store_f64(void *at, vd a) {
+    _mm_storeu_pd((double *)at, a);
+}
+
+LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
+    (void)n;
+    _mm_store_sd((double *)at, a);
+}
+
+LNORM_INLINE void vd_store_f32(void *at, vd a) {
+    _mm_storel_epi64((__m128i *)at, _mm_castps_si128(_mm_cvtpd_ps(a)));
+}
+
+LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    (void)n;
+    _mm_store_ss((float *)at, _mm_cvtpd_ps(a));
+}
+
+/* There is no conversion to f16 before F16C. */
+LNORM_INLINE void vd_store_f16(void *at, vd a) {
+    uint16_t half[VD_WIDTH] = {lnorm_round_f16(_mm_cvtsd_f64(a)), lnorm_round_f16(_mm_cvtsd_f64(_mm_unpackhi_pd(a, a)))};
+    memcpy(at, half, sizeof half);
+}
+
+LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
+    uint16_t half = lnorm_round_f16(_mm_cvtsd_f64(a));
+    (void)n;
+    memcpy(at, &half, sizeof half);
+}
+
+/* As in vec_avx2.h: to bf16's 8 significant bits on the f64's own bits, then exactly to f32. Not for what vd_unusual
+ * finds. The two halves are the lower 32 bits. */
+LNORM_INLINE int vd_round_bf16(vd a) {
+    const __m128i one = _mm_set1_epi64x(1), below_half = _mm_set1_epi64x(0xfffffffffff);
+    const __m128i dropped = _mm_set1_epi64x(0x1fffffffffff);
+    __m128i bits = _mm_castpd_si128(a);
+    __m128i even = _mm_and_si128(_mm_srli_epi64(bits, 45), one);
+    __m128i up = _mm_add_epi64(bits, _mm_add_epi64(below_half, even));
+    __m128i f32 = _mm_castps_si128(_mm_cvtpd_ps(_mm_castsi128_pd(_mm_andnot_si128(dropped, up))));
+    __m128i halves = _mm_srli_epi32(f32, 16);
+    return _mm_cvtsi128_si32(_mm_or_si128(halves, _mm_srli_epi64(halves, 16)));
+}
+
+/* Some lane is a NaN, or is not zero but below 2^-126. */
+LNORM_INLINE int vd_unusual(vd a) {
+    vd magnitude = _mm_andnot_pd(_mm_set1_pd(-0.0), a);
+    vd small = _mm_cmpnge_pd(magnitude, _mm_set1_pd(0x1p-126));
+    return _mm_movemask_pd(_mm_and_pd(small, _mm_cmpneq_pd(a, _mm_setzero_pd())));
+}
+
+/* Rare, and therefore out of the way. */
+LNORM_OUT_OF_LINE static void vd_store_unusual_bf16(void *at, int64_t n, const vd *a) {
+    double lane[VD_WIDTH];
+    vd_store_f64(lane, *a);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t half = lnorm_round_bf16(lane[k]);
+        memcpy((char *)at + 2 * k, &half, sizeof half);
+    }
+}
+
+LNORM_INLINE void vd_store_bf16(void *at, vd a) {
+    int halves;
+    if (vd_unusual(a)) {
+        vd_store_unusual_bf16(at, VD_WIDTH, &a);
+        return;
+    }
+    halves = vd_round_bf16(a);
+    memcpy(at, &halves, sizeof halves);
+}
+
+LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
+    vd_store_unusual_bf16(at, n, &a);
+}
+
+/* -- Pairs: nothing to gain ---------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_load_pair_f16(const void *at, vd a[2]) {
+    a[0] = vd_load_f16(at);
+    a[1] = vd_load_f16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
+    a[0] = vd_load_bf16(at);
+    a[1] = vd_load_bf16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
+    vd_store_f16(at, a[0]);
+    vd_store_f16((char *)at + 2 * VD_WIDTH, a[1]);
+}
+
+LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
+    vd_store_bf16(at, a[0]);
+    vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
+}
