@@ -16,11 +16,17 @@ set(LNORM_SOURCES
     src/reference_wide_gradients.c
     src/rows.c
     src/tensor.c
+    src/wide.c
     src/isa/isa_avx2.c
     src/isa/isa_avx512.c
     src/isa/isa_neon.c
     src/isa/isa_scalar.c
-    src/isa/isa_sse2.c)
+    src/isa/isa_sse2.c
+    src/isa/wide_avx2.c
+    src/isa/wide_avx512.c
+    src/isa/wide_neon.c
+    src/isa/wide_scalar.c
+    src/isa/wide_sse2.c)
 
 file(GLOB lnorm_found RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/src/*.c ${PROJECT_SOURCE_DIR}/src/isa/*.c)

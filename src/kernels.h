@@ -29,6 +29,46 @@ typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dwei
 /* Slots of the rows kernels: x, y, dy, dx of one type, weight and bias of one type. */
 enum { LNORM_ROWS_F32, LNORM_ROWS_F16, LNORM_ROWS_F16_F32, LNORM_ROWS_BF16, LNORM_ROWS_BF16_F32, LNORM_ROWS_SLOTS };
 
+/* The same for x, y, dy and dx in f64: the wide arithmetic. weight and bias are of any element type and stride; kernels
+ * read them through lnorm_wide_read_affine (wide.c). */
+typedef struct lnorm_wide_rows {
+    const double *x, *dy;
+    double *y, *dx;
+    int64_t x_pitch, y_pitch, cols; /* cols >= 1 */
+    const char *weight, *bias;      /* or NULL */
+    int64_t weight_stride, bias_stride;
+    uint8_t weight_element, bias_element, weight_offset, center;
+    double eps;
+    double *mean, *rstd; /* [rows] or NULL */
+} lnorm_wide_rows;
+
+/* Some columns of x and dy, and their sums: pairs, the low parts `width` after the high ones. */
+typedef struct lnorm_wide_columns {
+    const double *x, *dy;
+    int64_t x_pitch, dy_pitch;
+    int64_t count, width;    /* columns, and those of the buffers: a multiple of 8 */
+    double *dweight, *dbias; /* or NULL */
+    double *most, *least;    /* of the |dy| > 0 in a column so far */
+} lnorm_wide_columns;
+
+struct lnorm_wide_record;
+typedef struct lnorm_wide_kernels {
+    /* y (or only statistics where y is NULL) of `rows` rows. */
+    void (*forward)(const lnorm_wide_rows *a, int64_t rows);
+    /* The record that the reference would make of a row. */
+    void (*statistics)(struct lnorm_wide_record *record, const double *x, int64_t cols, int center, double eps);
+    /* dx of one row; false, with nothing written, where its exponents are such that the reference has to do it. */
+    int (*gradient)(const lnorm_wide_rows *a, const struct lnorm_wide_record *record);
+    /* Adds dy*xhat to dweight, dy to dbias, row by row; false where the sums are not the definition's. */
+    int (*columns)(const lnorm_wide_columns *c, const struct lnorm_wide_record *record, int64_t rows);
+    /* count/2 pairs: sum = sum + term */
+    void (*add)(double *sum, const double *term, int64_t count);
+} lnorm_wide_kernels;
+
+#define ISA(name, built, runs) extern const lnorm_wide_kernels lnorm_kernels_wide_##name;
+#include "lists/isas.def"
+#undef ISA
+
 typedef struct lnorm_kernels {
     const char *name;
     lnorm_rows_forward *rows_forward[LNORM_ROWS_SLOTS];
@@ -36,6 +76,7 @@ typedef struct lnorm_kernels {
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* one task of the general form; the engine's other members are the same for every instruction set */
     void (*general)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
+    const lnorm_wide_kernels *wide;
 } lnorm_kernels;
 
 #define ISA(name, built, runs) extern const lnorm_kernels lnorm_kernels_##name;

@@ -107,6 +107,10 @@ static void place_all(wide_call *call, lnorm_pass pass, const lnorm_rows_job *jo
     place_wanted(call, LNORM_DBIAS, job->dbias.at, 1, 0, 1);
 }
 
+static const lnorm_engine *engine_of(const lnorm_problem *problem) {
+    return lnorm_engine_wide.takes(problem) ? &lnorm_engine_wide : &lnorm_engine_reference;
+}
+
 /* Without a workspace, which the caller has given or not. */
 static wide_call wide_call_of(lnorm_pass pass, const lnorm_rows_job *job) {
     wide_call call;
@@ -117,12 +121,12 @@ static wide_call wide_call_of(lnorm_pass pass, const lnorm_rows_job *job) {
 
 static size_t wide_workspace(const lnorm_rows_job *job) {
     wide_call call = wide_call_of(LNORM_BACKWARD, job);
-    return lnorm_engine_reference.workspace(&call.problem);
+    return engine_of(&call.problem)->workspace(&call.problem);
 }
 
 static void run_wide(lnorm_pass pass, const lnorm_rows_job *job, const lnorm_kernels *kernels) {
-    const lnorm_engine *engine = &lnorm_engine_reference;
     wide_call call = wide_call_of(pass, job);
+    const lnorm_engine *engine = engine_of(&call.problem);
     call.data.workspace = job->workspace;
     for (int phase = 0; phase < lnorm_phases(&call.problem); phase++)
         for (int64_t task = 0, tasks = lnorm_tasks(engine, &call.problem, phase); task < tasks; task++)

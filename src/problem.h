@@ -92,7 +92,7 @@ static inline int64_t lnorm_offset(const lnorm_problem *problem, enum lnorm_oper
     return offset;
 }
 
-/* The three engines share one interface. A problem has `phases` phases (forward and forward mode 1, the others 3:
+/* The engines share one interface. A problem has `phases` phases (forward and forward mode 1, the others 3:
  * statistics, affine gradients, the rest); all of them write the same bits. */
 struct lnorm_kernels;
 typedef struct lnorm_engine {
@@ -105,6 +105,7 @@ typedef struct lnorm_engine {
 } lnorm_engine;
 
 extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/rows_*.inc */
+extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
 extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: kernels/general.inc */
 extern const lnorm_engine lnorm_engine_reference; /* everything: reference.c, reference_wide.c */
 

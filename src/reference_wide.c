@@ -95,24 +95,26 @@ void lnorm_wide_write_one(const lnorm_wide_run *run, enum lnorm_operand operand,
 /* -- Root --------------------------------------------------------------------------------------------------------- */
 
 /* r * 2^-j = 1/sqrt(v*2^2k + eps). j is k, or half the exponent of eps where that is larger: what then falls below
- * 2^-256 cannot be seen beside the other. One Newton step on the exact residual of the f64 root leaves about 2^-103. */
+ * 2^-256 cannot be seen beside the other. */
 static void wide_root(lnorm_wide_record *record, lnorm_pair v, int k, double eps) {
     int e = lnorm_exponent(eps), half = (e - (e & 1)) / 2;
     int j = v.h == 0.0 || half > k ? half : k;
     lnorm_pair scaled = {lnorm_scale(v.h, 2 * (k - j)), lnorm_scale(v.l, 2 * (k - j))};
     lnorm_pair scaled_eps = {lnorm_scale(eps, -2 * j), 0.0};
     lnorm_pair radicand = lnorm_pair_norm(lnorm_pair_add(lnorm_pair_flush(scaled), lnorm_pair_flush(scaled_eps)));
-    lnorm_pair r = {0.0, 0.0};
-    record->r = r;
+    const lnorm_pair zero = {0.0, 0.0}, nan = {(double)NAN, 0.0};
     record->j = radicand.h == 0.0 ? k : j;
     if (radicand.h == 0.0)
-        return;
-    r.h = radicand.h < 0.0 ? (double)NAN : 1.0 / sqrt(radicand.h);
-    lnorm_pair square = lnorm_two_product(r.h, r.h), one = lnorm_two_product(radicand.h, square.h);
-    double residual = ((1.0 - one.h) - one.l) - (radicand.h * square.l + radicand.l * square.h);
-    if (r.h > 0.0) /* not for a given variance below -eps, or one that is infinite */
-        r.l = r.h * (0.5 * residual);
-    record->r = r;
+        record->r = zero;
+    else if (radicand.h < 0.0) /* a variance given below -eps */
+        record->r = nan;
+    else
+        record->r = lnorm_pair_reciprocal_root(radicand);
+}
+
+void lnorm_wide_finish_root(lnorm_wide_record *record, double eps) {
+    wide_root(record, record->v, record->k, eps);
+    record->h = record->v.h == 0.0 ? 0 : record->k - record->j; /* <= 0; with no variance every xhat' is 0 */
 }
 
 /* -- Statistics --------------------------------------------------------------------------------------------------- */
@@ -142,7 +144,7 @@ static wide_range wide_range_of_x(const lnorm_wide_run *run) {
 }
 
 /* Not below -1000, so that 2^-k exists; the smallest number then becomes 2^-74. */
-static int wide_exponent(double largest) {
+int lnorm_wide_exponent(double largest) {
     int k = largest == 0.0 ? 0 : lnorm_exponent(largest);
     return k < -1000 ? -1000 : k;
 }
@@ -194,7 +196,7 @@ static void wide_moments(const lnorm_wide_run *run, lnorm_wide_record *record, d
 }
 
 /* A group that is spoilt as a whole: by an element that is not finite, by having none. */
-static void wide_spoil(lnorm_wide_record *record) {
+void lnorm_wide_spoil(lnorm_wide_record *record) {
     const lnorm_pair nan = {(double)NAN, (double)NAN};
     record->c = (double)NAN;
     record->h = 0;
@@ -204,10 +206,10 @@ static void wide_spoil(lnorm_wide_record *record) {
 static void wide_compute_statistics(const lnorm_wide_run *run, lnorm_wide_record *record) {
     wide_range range = wide_range_of_x(run);
     if (!range.finite || run->space->count == 0) {
-        wide_spoil(record);
+        lnorm_wide_spoil(record);
         return;
     }
-    record->k = wide_exponent(range.largest);
+    record->k = lnorm_wide_exponent(range.largest);
     double unit = lnorm_scale(1.0, -record->k);
     if (run->problem->center && range.same) {
         double x[LNORM_BLOCK];
@@ -218,8 +220,7 @@ static void wide_compute_statistics(const lnorm_wide_run *run, lnorm_wide_record
             record->c = wide_shift(run, unit);
         wide_moments(run, record, unit);
     }
-    wide_root(record, record->v, record->k, run->problem->eps);
-    record->h = record->v.h == 0.0 ? 0 : record->k - record->j; /* <= 0; with no variance every xhat' is 0 */
+    lnorm_wide_finish_root(record, run->problem->eps);
 }
 
 /* -- Given statistics ---------------------------------------------------------------------------------------------- */
@@ -258,7 +259,7 @@ static void wide_take_statistics(const lnorm_wide_run *run, lnorm_wide_record *r
     }
     record->h = h == LNORM_NO_EXPONENT ? 0 : h;
     if (h > LARGEST)
-        wide_spoil(record);
+        lnorm_wide_spoil(record);
 }
 
 static void wide_prepare(const lnorm_problem *problem, const lnorm_data *data, int64_t group, void *record) {
@@ -269,7 +270,7 @@ static void wide_prepare(const lnorm_problem *problem, const lnorm_data *data, i
         wide_compute_statistics(&run, &local);
     else
         wide_take_statistics(&run, &local);
-    local.square = 2 * local.h < -1000 ? 0.0 : lnorm_power(2 * local.h);
+    local.square = lnorm_wide_square(local.h);
     lnorm_wide_prepare_gradients(&run, &local);
     memcpy(record, &local, sizeof local);
 }
@@ -281,17 +282,23 @@ static lnorm_scaled wide_xhat(const lnorm_wide_record *record, double x, double 
     return lnorm_scaled_pair(lnorm_pair_mul(d, record->r), k - record->j);
 }
 
+static void wide_computed_xhat(const lnorm_wide_record *record, const double *x, int count, lnorm_scaled *xhat) {
+    double unit = lnorm_scale(1.0, -record->k);
+    for (int i = 0; i < count; i++)
+        xhat[i] = wide_xhat(record, lnorm_flush(x[i] * unit), record->c, record->k);
+}
+
 void lnorm_wide_xhat(const lnorm_problem *problem, const lnorm_wide_record *record, const double *x, int count,
                      lnorm_scaled *xhat) {
-    double unit = lnorm_scale(1.0, -record->k), mean = fabs(record->c);
+    double mean = fabs(record->c);
+    if (problem->statistics == LNORM_COMPUTED) {
+        wide_computed_xhat(record, x, count, xhat);
+        return;
+    }
     for (int i = 0; i < count; i++) {
-        if (problem->statistics == LNORM_COMPUTED) {
-            xhat[i] = wide_xhat(record, lnorm_flush(x[i] * unit), record->c, record->k);
-        } else {
-            int k = wide_exponent(fabs(x[i]) > mean ? fabs(x[i]) : mean);
-            unit = lnorm_scale(1.0, -k);
-            xhat[i] = wide_xhat(record, lnorm_flush(x[i] * unit), lnorm_flush(record->c * unit), k);
-        }
+        int k = lnorm_wide_exponent(fabs(x[i]) > mean ? fabs(x[i]) : mean);
+        double unit = lnorm_scale(1.0, -k);
+        xhat[i] = wide_xhat(record, lnorm_flush(x[i] * unit), lnorm_flush(record->c * unit), k);
     }
 }
 
@@ -310,8 +317,7 @@ static void wide_update_running(const lnorm_wide_run *run, enum lnorm_operand op
 
 static void wide_finish_statistics(const lnorm_wide_run *run, const lnorm_wide_record *record) {
     int64_t count = run->space->count;
-    lnorm_scaled mean = {lnorm_two_sum(record->c, record->t.h), record->k}, rstd = {record->r, -record->j};
-    mean.p.l = mean.p.l + record->t.l;
+    lnorm_scaled mean = lnorm_wide_mean_of(record), rstd = lnorm_wide_rstd_of(record);
     lnorm_wide_write_one(run, LNORM_MEAN, lnorm_scaled_round(mean));
     lnorm_wide_write_one(run, LNORM_RSTD, lnorm_scaled_round(rstd));
     if (count >= 1) /* an empty batch says nothing, one of one element nothing about the variance */
@@ -321,6 +327,20 @@ static void wide_finish_statistics(const lnorm_wide_run *run, const lnorm_wide_r
         lnorm_pair unbiased = lnorm_pair_quo(lnorm_pair_mul(record->v, factor), (double)(count - 1));
         wide_update_running(run, LNORM_RUNNING_VAR, unbiased, 2 * record->k);
     }
+}
+
+static void wide_apply(const lnorm_scaled *xhat, const double *weight, const double *bias, int count, double *y) {
+    for (int i = 0; i < count; i++) {
+        lnorm_scaled term[2] = {lnorm_scaled_mul(xhat[i], lnorm_scaled_of(weight[i])), lnorm_scaled_of(bias[i])};
+        y[i] = lnorm_scaled_sum(term, 2);
+    }
+}
+
+void lnorm_wide_y(const lnorm_wide_record *record, const double *x, const double *weight, const double *bias,
+                  int count, double *y) {
+    lnorm_scaled xhat[LNORM_BLOCK];
+    wide_computed_xhat(record, x, count, xhat);
+    wide_apply(xhat, weight, bias, count, y);
 }
 
 static void wide_finish_forward(const lnorm_wide_run *run, const lnorm_wide_record *record) {
@@ -334,10 +354,7 @@ static void wide_finish_forward(const lnorm_wide_run *run, const lnorm_wide_reco
         lnorm_wide_read_weight(run, first, length, weight);
         lnorm_wide_read(run, LNORM_BIAS, first, length, 0.0, bias);
         lnorm_wide_xhat(run->problem, record, x, length, xhat);
-        for (int i = 0; i < length; i++) {
-            lnorm_scaled term[2] = {lnorm_scaled_mul(xhat[i], lnorm_scaled_of(weight[i])), lnorm_scaled_of(bias[i])};
-            y[i] = lnorm_scaled_sum(term, 2);
-        }
+        wide_apply(xhat, weight, bias, length, y);
         lnorm_wide_write(run, LNORM_Y, first, length, y);
     }
 }

@@ -50,6 +50,30 @@ static inline int lnorm_wide_length(int64_t count, int64_t first) {
     return (int)(count - first < LNORM_BLOCK ? count - first : LNORM_BLOCK);
 }
 
+static inline double lnorm_wide_square(int h) {
+    return 2 * h < -1000 ? 0.0 : lnorm_power(2 * h);
+}
+
+static inline lnorm_scaled lnorm_wide_mean_of(const lnorm_wide_record *record) {
+    lnorm_scaled mean = {lnorm_two_sum(record->c, record->t.h), record->k};
+    mean.p.l = mean.p.l + record->t.l;
+    return mean;
+}
+
+static inline lnorm_scaled lnorm_wide_rstd_of(const lnorm_wide_record *record) {
+    lnorm_scaled rstd = {record->r, -record->j};
+    return rstd;
+}
+
+/* Pieces that the vector kernels share. Computed statistics: k from the largest |x|; r, j and h from v and k; a group
+ * that is spoilt as a whole. y of at most LNORM_BLOCK elements, weight and bias as they are used. */
+int lnorm_wide_exponent(double largest);
+void lnorm_wide_finish_root(lnorm_wide_record *record, double eps);
+void lnorm_wide_spoil(lnorm_wide_record *record);
+lnorm_pair lnorm_wide_mean(const lnorm_pair_tree *sum, int64_t count); /* m or n of a direction */
+void lnorm_wide_y(const lnorm_wide_record *record, const double *x, const double *weight, const double *bias,
+                  int count, double *y);
+
 /* xhat' and its exponent, of `count` elements. */
 void lnorm_wide_xhat(const lnorm_problem *problem, const lnorm_wide_record *record, const double *x, int count,
                      lnorm_scaled *xhat);

@@ -57,8 +57,8 @@ static lnorm_pair wide_factor(lnorm_pair a) {
     return lnorm_pair_flush(lnorm_pair_norm(a));
 }
 
-static lnorm_pair wide_mean(const lnorm_wide_run *run, const lnorm_pair_tree *sum) {
-    return wide_factor(lnorm_pair_quo(lnorm_pair_tree_total(sum), (double)run->space->count));
+lnorm_pair lnorm_wide_mean(const lnorm_pair_tree *sum, int64_t count) {
+    return wide_factor(lnorm_pair_quo(lnorm_pair_tree_total(sum), (double)count));
 }
 
 static lnorm_wide_means wide_means(const lnorm_wide_run *run, const lnorm_wide_record *record,
@@ -81,8 +81,8 @@ static lnorm_wide_means wide_means(const lnorm_wide_run *run, const lnorm_wide_r
         lnorm_pair_tree_block(&products, product, block.length);
     }
     if (run->problem->center)
-        means.mean = wide_mean(run, &sum);
-    means.product = wide_mean(run, &products);
+        means.mean = lnorm_wide_mean(&sum, run->space->count);
+    means.product = lnorm_wide_mean(&products, run->space->count);
     return means;
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "kernel_case.h"
+#include "kernel_wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -249,6 +250,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
     };
     if (argc > 1)
         return one_seed(argv[1]);

@@ -6,11 +6,16 @@
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
+#include <math.h>
 
 #if !defined __AVX512F__
 /* immintrin.h declares these whatever the target; the names are taken over. */
 #define _mm512_cvtps_pd lnorm_mm512_cvtps_pd
 #define _mm512_cvtpd_ps lnorm_mm512_cvtpd_ps
+#undef _mm512_fmadd_pd
+#undef _mm512_fmsub_pd
+#define _mm512_fmadd_pd lnorm_mm512_fmadd_pd
+#define _mm512_fmsub_pd lnorm_mm512_fmsub_pd
 #define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
 #define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps
 #define _mm_maskz_loadu_epi16 lnorm_mm_maskz_loadu_epi16
@@ -33,6 +38,21 @@ static inline __m256 lnorm_mm512_cvtpd_ps(__m512d a) {
     __m256d half[2];
     _mm512_storeu_pd(half, a);
     return _mm256_set_m128(_mm256_cvtpd_ps(half[1]), _mm256_cvtpd_ps(half[0]));
+}
+
+/* SIMDe's round twice. */
+static inline __m512d lnorm_mm512_fmadd_pd(__m512d a, __m512d b, __m512d c) {
+    double lane[3][8];
+    _mm512_storeu_pd(lane[0], a);
+    _mm512_storeu_pd(lane[1], b);
+    _mm512_storeu_pd(lane[2], c);
+    for (int k = 0; k < 8; k++)
+        lane[0][k] = fma(lane[0][k], lane[1][k], lane[2][k]);
+    return _mm512_loadu_pd(lane[0]);
+}
+
+static inline __m512d lnorm_mm512_fmsub_pd(__m512d a, __m512d b, __m512d c) {
+    return lnorm_mm512_fmadd_pd(a, b, _mm512_sub_pd(_mm512_set1_pd(-0.0), c));
 }
 
 static inline __m512d lnorm_mm512_maskz_loadu_pd(unsigned int mask, const void *at) {

@@ -14,9 +14,18 @@
  *   vd_store_T_part(at, n, a)  the same
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
+ *
+ * and, for the wide arithmetic only:
+ *
+ *   vd_fma(a, b, c)            a*b + c in one rounding, vd_fms(a, b, c) a*b - c; where VD_FMA is defined
+ *   vd_abs vd_max vd_min       where one of the two is a NaN, the result is any
+ *   vd_power(a)                the power of two of a's exponent field: 0 for zero and subnormals, infinite for a NaN
+ *   vd_zero_below(a, m, limit) a, and +0.0 where m < limit
+ *   vd_differ(a, b)            true where some lanes differ as numbers, or are NaN
  */
 #include "../access.h"
 #include <immintrin.h>
+#include <math.h>
 
 #define LNORM_TARGET_PUSHED 1 /* table.inc ends it */
 #if defined __clang__
@@ -96,6 +105,42 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     vd four = _mm256_add_pd(_mm256_add_pd(lane[0], lane[2]), _mm256_add_pd(lane[1], lane[3]));
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
+
+#define VD_FMA 1
+
+LNORM_INLINE vd vd_fma(vd a, vd b, vd c) {
+    return _mm256_fmadd_pd(a, b, c);
+}
+
+LNORM_INLINE vd vd_fms(vd a, vd b, vd c) {
+    return _mm256_fmsub_pd(a, b, c);
+}
+
+LNORM_INLINE vd vd_abs(vd a) {
+    return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
+}
+
+LNORM_INLINE vd vd_max(vd a, vd b) {
+    return _mm256_max_pd(a, b);
+}
+
+LNORM_INLINE vd vd_min(vd a, vd b) {
+    return _mm256_min_pd(a, b);
+}
+
+LNORM_INLINE vd vd_power(vd a) {
+    return _mm256_and_pd(a, _mm256_set1_pd((double)INFINITY));
+}
+
+LNORM_INLINE vd vd_zero_below(vd a, vd m, vd limit) {
+    return _mm256_and_pd(a, _mm256_cmp_pd(m, limit, _CMP_NLT_UQ));
+}
+
+LNORM_INLINE int vd_differ(vd a, vd b) {
+    return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_NEQ_UQ));
 }
 
 /* -- Loads -------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Eight f64 at a time: AVX-512 F, BW, DQ and VL, and F16C. The operations, and why the roundings are right, are
  * described in vec_avx2.h. */
 #include "../access.h"
+#include <math.h>
 
 #if defined LNORM_SIMDE
 #include "simde_avx512.h"
@@ -86,6 +87,43 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
+
+#define VD_FMA 1
+
+LNORM_INLINE vd vd_fma(vd a, vd b, vd c) {
+    return _mm512_fmadd_pd(a, b, c);
+}
+
+LNORM_INLINE vd vd_fms(vd a, vd b, vd c) {
+    return _mm512_fmsub_pd(a, b, c);
+}
+
+LNORM_INLINE vd vd_abs(vd a) {
+    return _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(vd_set1(-0.0)), _mm512_castpd_si512(a)));
+}
+
+LNORM_INLINE vd vd_max(vd a, vd b) {
+    return _mm512_max_pd(a, b);
+}
+
+LNORM_INLINE vd vd_min(vd a, vd b) {
+    return _mm512_min_pd(a, b);
+}
+
+LNORM_INLINE vd vd_power(vd a) {
+    __m512i field = _mm512_castpd_si512(vd_set1((double)INFINITY));
+    return _mm512_castsi512_pd(_mm512_and_si512(_mm512_castpd_si512(a), field));
+}
+
+LNORM_INLINE vd vd_zero_below(vd a, vd m, vd limit) {
+    return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(m, limit, _CMP_NLT_UQ), a);
+}
+
+LNORM_INLINE int vd_differ(vd a, vd b) {
+    return _mm512_cmp_pd_mask(a, b, _CMP_NEQ_UQ);
 }
 
 /* -- Loads -------------------------------------------------------------------------------------------------------- */

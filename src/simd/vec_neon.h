@@ -65,6 +65,43 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     return vpaddd_f64(vaddq_f64(even, odd));
 }
 
+/* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
+
+#define VD_FMA 1
+
+LNORM_INLINE vd vd_fma(vd a, vd b, vd c) {
+    return vfmaq_f64(c, a, b);
+}
+
+LNORM_INLINE vd vd_fms(vd a, vd b, vd c) {
+    return vfmaq_f64(vnegq_f64(c), a, b);
+}
+
+LNORM_INLINE vd vd_abs(vd a) {
+    return vabsq_f64(a);
+}
+
+LNORM_INLINE vd vd_max(vd a, vd b) {
+    return vmaxq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_min(vd a, vd b) {
+    return vminq_f64(a, b);
+}
+
+LNORM_INLINE vd vd_power(vd a) {
+    return vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(a), vdupq_n_u64((uint64_t)0x7ff << 52)));
+}
+
+LNORM_INLINE vd vd_zero_below(vd a, vd m, vd limit) {
+    return vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(a), vcltq_f64(m, limit)));
+}
+
+LNORM_INLINE int vd_differ(vd a, vd b) {
+    uint64x2_t same = vceqq_f64(a, b);
+    return !(vgetq_lane_u64(same, 0) & vgetq_lane_u64(same, 1));
+}
+
 /* -- Loads -------------------------------------------------------------------------------------------------------- */
 
 LNORM_INLINE vd vd_load_f64(const void *at) {

@@ -1,5 +1,6 @@
 /* One f64 at a time, plain C: what every machine has. The operations are described in vec_avx2.h. */
 #include "../access.h"
+#include <math.h>
 
 #define VD_WIDTH 1
 #define VD_TURNED 1
@@ -55,6 +56,30 @@ LNORM_INLINE vd vd_keep(vd a, int64_t n) {
 
 LNORM_INLINE double vd_fold(vd lane[LNORM_LANES]) {
     return lnorm_fold(lane);
+}
+
+LNORM_INLINE vd vd_abs(vd a) {
+    return fabs(a);
+}
+
+LNORM_INLINE vd vd_max(vd a, vd b) {
+    return a > b ? a : b;
+}
+
+LNORM_INLINE vd vd_min(vd a, vd b) {
+    return a < b ? a : b;
+}
+
+LNORM_INLINE vd vd_power(vd a) {
+    return lnorm_f64_of_bits(lnorm_bits_of_f64(a) & (uint64_t)0x7ff << 52);
+}
+
+LNORM_INLINE vd vd_zero_below(vd a, vd m, vd limit) {
+    return m < limit ? 0.0 : a;
+}
+
+LNORM_INLINE int vd_differ(vd a, vd b) {
+    return a != b;
 }
 
 LNORM_INLINE vd vd_load_f64(const void *at) {

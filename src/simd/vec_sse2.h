@@ -1,6 +1,7 @@
 /* Two f64 at a time: SSE2, which every x86-64 machine has, so no target is switched on here. The operations are described
  * in vec_avx2.h. A part of a vector is always one element. */
 #include "../access.h"
+#include <math.h>
 #include <emmintrin.h>
 
 #define VD_WIDTH 2
@@ -62,6 +63,32 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     vd odd = _mm_add_pd(_mm_add_pd(lane[1], lane[5]), _mm_add_pd(lane[3], lane[7]));
     vd two = _mm_add_pd(even, odd);
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
+
+LNORM_INLINE vd vd_abs(vd a) {
+    return _mm_andnot_pd(_mm_set1_pd(-0.0), a);
+}
+
+LNORM_INLINE vd vd_max(vd a, vd b) {
+    return _mm_max_pd(a, b);
+}
+
+LNORM_INLINE vd vd_min(vd a, vd b) {
+    return _mm_min_pd(a, b);
+}
+
+LNORM_INLINE vd vd_power(vd a) {
+    return _mm_and_pd(a, _mm_set1_pd((double)INFINITY));
+}
+
+LNORM_INLINE vd vd_zero_below(vd a, vd m, vd limit) {
+    return _mm_and_pd(a, _mm_cmpnlt_pd(m, limit));
+}
+
+LNORM_INLINE int vd_differ(vd a, vd b) {
+    return _mm_movemask_pd(_mm_cmpneq_pd(a, b));
 }
 
 /* -- Loads -------------------------------------------------------------------------------------------------------- */
