@@ -2,6 +2,7 @@
 # the directory but not in the list, or the other way round, stops the configuration.
 set(LNORM_SOURCES
     src/access.c
+    src/columns.c
     src/dispatch.c
     src/general.c
     src/layer.c

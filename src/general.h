@@ -52,20 +52,41 @@ static inline int lnorm_affine_jobs(const lnorm_problem *problem, lnorm_affine_j
     return jobs;
 }
 
-static inline lnorm_grid lnorm_grid_of_entries(const lnorm_affine_job *job) {
+/* Neighbours along the last axis of `items` are nearer to each other than what they consist of, along the last axis of
+ * `parts`: to walk one means to pass by the others. */
+static inline int lnorm_side_by_side(const lnorm_problem *problem, const lnorm_space *items, const lnorm_space *parts) {
+    const int64_t *stride = problem->operand[LNORM_X].stride;
+    int64_t item, part;
+    if (items->axes == 0 || parts->axes == 0)
+        return 0;
+    item = stride[items->axis[items->axes - 1]];
+    part = stride[parts->axis[parts->axes - 1]];
+    return (item < 0 ? -item : item) < (part < 0 ? -part : part);
+}
+
+/* Tasks are whole bundles where a smaller one would read as much memory. */
+static inline lnorm_grid lnorm_grid_of_bundles(const lnorm_problem *problem, const lnorm_space *items,
+                                               const lnorm_space *parts, int64_t elements_per_item) {
+    lnorm_grid grid = lnorm_grid_of(items->count, elements_per_item, LNORM_BUNDLE);
+    if (grid.each < LNORM_BUNDLE && lnorm_side_by_side(problem, items, parts))
+        grid.each = LNORM_BUNDLE;
+    return grid;
+}
+
+static inline lnorm_grid lnorm_grid_of_entries(const lnorm_problem *problem, const lnorm_affine_job *job) {
     int64_t outer = job->outer.count, inner = job->inner.count;
     int64_t terms = outer && inner > LNORM_TASK_ELEMENTS / outer ? LNORM_TASK_ELEMENTS : outer * inner;
-    return lnorm_grid_of(job->entries.count, terms, LNORM_BUNDLE);
+    return lnorm_grid_of_bundles(problem, &job->entries, &job->inner, terms);
 }
 
 static inline int64_t lnorm_affine_tasks(const lnorm_problem *problem, const lnorm_affine_job *job) {
     if (job->strip)
         return job->fixed.count * lnorm_parts(problem->element.count, job->strip);
-    return lnorm_grid_tasks(lnorm_grid_of_entries(job));
+    return lnorm_grid_tasks(lnorm_grid_of_entries(problem, job));
 }
 
 static inline lnorm_grid lnorm_grid_of_groups(const lnorm_problem *problem) {
-    return lnorm_grid_of(problem->group.count, problem->element.count, LNORM_BUNDLE);
+    return lnorm_grid_of_bundles(problem, &problem->group, &problem->element, problem->element.count);
 }
 
 #endif

@@ -45,7 +45,8 @@ int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, in
 }
 
 static const lnorm_engine *engine_for(const lnorm_problem *problem) {
-    static const lnorm_engine *const engines[] = {&lnorm_engine_rows, &lnorm_engine_general, &lnorm_engine_wide};
+    static const lnorm_engine *const engines[] = {&lnorm_engine_rows, &lnorm_engine_columns, &lnorm_engine_general,
+                                                  &lnorm_engine_wide};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
         if (engines[i]->takes(problem))
             return engines[i];

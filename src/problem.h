@@ -106,6 +106,7 @@ typedef struct lnorm_engine {
 
 extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/rows_*.inc */
 extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
+extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: kernels/columns_*.inc */
 extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: kernels/general.inc */
 extern const lnorm_engine lnorm_engine_reference; /* everything: reference.c, reference_wide.c */
 

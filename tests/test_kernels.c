@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "kernel_case.h"
+#include "kernel_columns.h"
 #include "kernel_wide.h"
 
 #include <math.h>
@@ -160,6 +161,8 @@ static void check_drawn(uint64_t seed) {
     if (!c.problem.wide) {
         if (!case_agrees_everywhere(&c, &lnorm_engine_general))
             fail_msg("general form, seed %llu", (unsigned long long)seed);
+        if (lnorm_engine_columns.takes(&c.problem) && !case_agrees_everywhere(&c, &lnorm_engine_columns))
+            fail_msg("columns, seed %llu", (unsigned long long)seed);
         if (lnorm_engine_rows.takes(&c.problem) && !case_agrees_everywhere(&c, &lnorm_engine_rows))
             fail_msg("rows, seed %llu", (unsigned long long)seed);
     }
@@ -251,6 +254,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
+        cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),
     };
     if (argc > 1)
         return one_seed(argv[1]);

@@ -9,6 +9,7 @@
 #include "../access.h"
 #include "../general.h"
 #include "../kernels.h"
+#include "../stream.h"
 #include "statistics.h"
 
 typedef struct ln_bundle {
@@ -22,8 +23,10 @@ typedef struct ln_bundle {
 
 enum { LN_AHEAD = 16 }; /* steps of a run that memory is asked for ahead of time: wide strides surprise the hardware */
 
-/* A block of every lane, as elements are in memory. f64 input is wide arithmetic, and not ours. */
+/* A block of every lane, as elements are in memory: there, where they are contiguous, or a copy. f64 input is wide
+ * arithmetic, and not ours. */
 typedef struct ln_tile {
+    const char *at[LNORM_BUNDLE];
     char lane[LNORM_BUNDLE][LNORM_BLOCK * 4];
 } ln_tile;
 

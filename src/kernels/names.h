@@ -8,6 +8,7 @@
 
 #include "../simd/isa_build.h"
 #include "bundle.h"
+#include "columns.h"
 #include "tiles.h"
 
 #define LNORM_ISA_PASTE(name, suffix) name##_##suffix
@@ -72,6 +73,12 @@
 #define vd_store_pair_f16 LNORM_ISA_NAME(vd_store_pair_f16)
 #define vd_store_pair_bf16 LNORM_ISA_NAME(vd_store_pair_bf16)
 #define vd_mask LNORM_ISA_NAME(vd_mask)
+#define vd_row_32 LNORM_ISA_NAME(vd_row_32)
+#define vd_row_16 LNORM_ISA_NAME(vd_row_16)
+#define vd_put_row_32 LNORM_ISA_NAME(vd_put_row_32)
+#define vd_put_row_16 LNORM_ISA_NAME(vd_put_row_16)
+#define vd_turn_32 LNORM_ISA_NAME(vd_turn_32)
+#define vd_turn_16 LNORM_ISA_NAME(vd_turn_16)
 
 /* elements.inc */
 #define ln_element_bytes LNORM_ISA_NAME(ln_element_bytes)
@@ -156,14 +163,18 @@
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
 
 /* gather.inc */
+#define ln_turn LNORM_ISA_NAME(ln_turn)
 #define ln_move LNORM_ISA_NAME(ln_move)
 #define ln_move_any LNORM_ISA_NAME(ln_move_any)
 #define ln_move_block LNORM_ISA_NAME(ln_move_block)
 #define ln_element_of LNORM_ISA_NAME(ln_element_of)
+#define ln_fill LNORM_ISA_NAME(ln_fill)
+#define ln_lies_together LNORM_ISA_NAME(ln_lies_together)
 #define ln_gather LNORM_ISA_NAME(ln_gather)
 #define ln_put_lane LNORM_ISA_NAME(ln_put_lane)
 #define ln_scatter LNORM_ISA_NAME(ln_scatter)
 #define ln_gather_affine LNORM_ISA_NAME(ln_gather_affine)
+#define ln_streams_y LNORM_ISA_NAME(ln_streams_y)
 
 /* general_groups.inc */
 #define ln_given_statistics LNORM_ISA_NAME(ln_given_statistics)
@@ -172,6 +183,14 @@
 #define ln_update_running LNORM_ISA_NAME(ln_update_running)
 #define ln_apply LNORM_ISA_NAME(ln_apply)
 #define ln_forward_blocks LNORM_ISA_NAME(ln_forward_blocks)
+#define ln_apply_run LNORM_ISA_NAME(ln_apply_run)
+#define ln_apply_any_run LNORM_ISA_NAME(ln_apply_any_run)
+#define ln_stream_run LNORM_ISA_NAME(ln_stream_run)
+#define ln_constant_along LNORM_ISA_NAME(ln_constant_along)
+#define ln_forward_runs_fit LNORM_ISA_NAME(ln_forward_runs_fit)
+#define ln_run_affine LNORM_ISA_NAME(ln_run_affine)
+#define ln_forward_run LNORM_ISA_NAME(ln_forward_run)
+#define ln_forward_runs LNORM_ISA_NAME(ln_forward_runs)
 #define ln_forward LNORM_ISA_NAME(ln_forward)
 #define ln_sum_gradient LNORM_ISA_NAME(ln_sum_gradient)
 #define ln_gradient_means LNORM_ISA_NAME(ln_gradient_means)
@@ -196,5 +215,53 @@
 #define ln_affine_task LNORM_ISA_NAME(ln_affine_task)
 #define ln_dx LNORM_ISA_NAME(ln_dx)
 #define ln_general_task LNORM_ISA_NAME(ln_general_task)
+
+/* columns_statistics.inc */
+#define ln_prefetch_rows LNORM_ISA_NAME(ln_prefetch_rows)
+#define ln_copy_rows LNORM_ISA_NAME(ln_copy_rows)
+#define ln_fill_panels LNORM_ISA_NAME(ln_fill_panels)
+#define ln_panel_lanes LNORM_ISA_NAME(ln_panel_lanes)
+#define ln_fold_vectors LNORM_ISA_NAME(ln_fold_vectors)
+#define ln_panel_sums LNORM_ISA_NAME(ln_panel_sums)
+#define ln_sum_panels LNORM_ISA_NAME(ln_sum_panels)
+#define ln_sum_in_place LNORM_ISA_NAME(ln_sum_in_place)
+#define ln_sum_column_block LNORM_ISA_NAME(ln_sum_column_block)
+#define ln_sum_columns LNORM_ISA_NAME(ln_sum_columns)
+#define ln_columns_moments LNORM_ISA_NAME(ln_columns_moments)
+#define ln_keeps_path_a LNORM_ISA_NAME(ln_keeps_path_a)
+#define ln_all_path_a LNORM_ISA_NAME(ln_all_path_a)
+#define ln_columns_shifted LNORM_ISA_NAME(ln_columns_shifted)
+#define ln_columns_roots LNORM_ISA_NAME(ln_columns_roots)
+#define ln_computed_columns LNORM_ISA_NAME(ln_computed_columns)
+#define ln_set_columns LNORM_ISA_NAME(ln_set_columns)
+#define ln_given_columns LNORM_ISA_NAME(ln_given_columns)
+#define ln_writes_statistics LNORM_ISA_NAME(ln_writes_statistics)
+#define ln_put_columns LNORM_ISA_NAME(ln_put_columns)
+
+/* channels.inc */
+#define ln_window LNORM_ISA_NAME(ln_window)
+#define ln_turn_rows LNORM_ISA_NAME(ln_turn_rows)
+#define ln_sum_turned LNORM_ISA_NAME(ln_sum_turned)
+#define ln_small_groups LNORM_ISA_NAME(ln_small_groups)
+#define ln_sum_edges LNORM_ISA_NAME(ln_sum_edges)
+#define ln_sum_channels LNORM_ISA_NAME(ln_sum_channels)
+#define ln_sum_large_group LNORM_ISA_NAME(ln_sum_large_group)
+#define ln_large_group LNORM_ISA_NAME(ln_large_group)
+#define ln_computed_channels LNORM_ISA_NAME(ln_computed_channels)
+
+/* columns_forward.inc */
+#define ln_sweep_vector LNORM_ISA_NAME(ln_sweep_vector)
+#define ln_sweep_rows LNORM_ISA_NAME(ln_sweep_rows)
+#define ln_sweep_element LNORM_ISA_NAME(ln_sweep_element)
+#define ln_sweep_any LNORM_ISA_NAME(ln_sweep_any)
+#define ln_sweep_streamed LNORM_ISA_NAME(ln_sweep_streamed)
+#define ln_sweep_run LNORM_ISA_NAME(ln_sweep_run)
+#define ln_sweep_block LNORM_ISA_NAME(ln_sweep_block)
+#define ln_column_affine LNORM_ISA_NAME(ln_column_affine)
+#define ln_columns_by_column LNORM_ISA_NAME(ln_columns_by_column)
+#define ln_columns_by_row LNORM_ISA_NAME(ln_columns_by_row)
+#define ln_columns_statistics LNORM_ISA_NAME(ln_columns_statistics)
+#define ln_columns_strip LNORM_ISA_NAME(ln_columns_strip)
+#define ln_columns_task LNORM_ISA_NAME(ln_columns_task)
 
 #endif

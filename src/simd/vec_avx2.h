@@ -14,6 +14,8 @@
  *   vd_store_T_part(at, n, a)  the same
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
+ *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
+ *   vd_turn_16(to, p, from, q) the same for 16 bits
  *
  * and, for the wide arithmetic only:
  *
@@ -344,3 +346,7 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
     else
         _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
 }
+
+/* -- Squares --------------------------------------------------------------------------------------------------------- */
+
+#include "turn_x86.h"

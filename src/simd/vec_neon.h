@@ -270,3 +270,43 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
     vd_store_bf16(at, a[0]);
     vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
 }
+
+/* -- Squares ------------------------------------------------------------------------------------------------------ */
+
+LNORM_INLINE uint32x4_t vd_row_32(const char *at) {
+    return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)at));
+}
+
+LNORM_INLINE void vd_put_row_32(char *at, uint64x2_t row) {
+    vst1q_u8((uint8_t *)at, vreinterpretq_u8_u64(row));
+}
+
+LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    uint32x4_t a = vd_row_32(from), b = vd_row_32(from + from_pitch);
+    uint32x4_t c = vd_row_32(from + 2 * from_pitch), d = vd_row_32(from + 3 * from_pitch);
+    uint64x2_t ab_low = vreinterpretq_u64_u32(vzip1q_u32(a, b)), ab_high = vreinterpretq_u64_u32(vzip2q_u32(a, b));
+    uint64x2_t cd_low = vreinterpretq_u64_u32(vzip1q_u32(c, d)), cd_high = vreinterpretq_u64_u32(vzip2q_u32(c, d));
+    vd_put_row_32(to, vzip1q_u64(ab_low, cd_low));
+    vd_put_row_32(to + to_pitch, vzip2q_u64(ab_low, cd_low));
+    vd_put_row_32(to + 2 * to_pitch, vzip1q_u64(ab_high, cd_high));
+    vd_put_row_32(to + 3 * to_pitch, vzip2q_u64(ab_high, cd_high));
+}
+
+LNORM_INLINE uint16x4_t vd_row_16(const char *at) {
+    return vreinterpret_u16_u8(vld1_u8((const uint8_t *)at));
+}
+
+LNORM_INLINE void vd_put_row_16(char *at, uint32x2_t row) {
+    vst1_u8((uint8_t *)at, vreinterpret_u8_u32(row));
+}
+
+LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    uint16x4_t a = vd_row_16(from), b = vd_row_16(from + from_pitch);
+    uint16x4_t c = vd_row_16(from + 2 * from_pitch), d = vd_row_16(from + 3 * from_pitch);
+    uint32x2_t ab_low = vreinterpret_u32_u16(vzip1_u16(a, b)), ab_high = vreinterpret_u32_u16(vzip2_u16(a, b));
+    uint32x2_t cd_low = vreinterpret_u32_u16(vzip1_u16(c, d)), cd_high = vreinterpret_u32_u16(vzip2_u16(c, d));
+    vd_put_row_16(to, vzip1_u32(ab_low, cd_low));
+    vd_put_row_16(to + to_pitch, vzip2_u32(ab_low, cd_low));
+    vd_put_row_16(to + 2 * to_pitch, vzip1_u32(ab_high, cd_high));
+    vd_put_row_16(to + 3 * to_pitch, vzip2_u32(ab_high, cd_high));
+}

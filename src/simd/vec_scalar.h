@@ -147,6 +147,20 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
     vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
 }
 
+/* -- Squares: nothing to gain -------------------------------------------------------------------------------------- */
+
+LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++)
+            memcpy(to + k * to_pitch + i * 4, from + i * from_pitch + k * 4, 4);
+}
+
+LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++)
+            memcpy(to + k * to_pitch + i * 2, from + i * from_pitch + k * 2, 2);
+}
+
 /* A part of one element is no element: these are here for elements.inc to compile. */
 
 LNORM_INLINE vd vd_load_f64_part(const void *at, int64_t n) {

@@ -253,3 +253,7 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
     vd_store_bf16(at, a[0]);
     vd_store_bf16((char *)at + 2 * VD_WIDTH, a[1]);
 }
+
+/* -- Squares ------------------------------------------------------------------------------------------------------ */
+
+#include "turn_x86.h"

@@ -1,0 +1,31 @@
+/* Transposing squares of 4 x 4 elements as they are: SSE2, which every x86 instruction set of ours contains. */
+
+LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    __m128i row[4], pair[4];
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        row[k] = _mm_loadu_si128((const __m128i *)(from + k * from_pitch));
+    pair[0] = _mm_unpacklo_epi32(row[0], row[1]);
+    pair[1] = _mm_unpackhi_epi32(row[0], row[1]);
+    pair[2] = _mm_unpacklo_epi32(row[2], row[3]);
+    pair[3] = _mm_unpackhi_epi32(row[2], row[3]);
+    _mm_storeu_si128((__m128i *)to, _mm_unpacklo_epi64(pair[0], pair[2]));
+    _mm_storeu_si128((__m128i *)(to + to_pitch), _mm_unpackhi_epi64(pair[0], pair[2]));
+    _mm_storeu_si128((__m128i *)(to + 2 * to_pitch), _mm_unpacklo_epi64(pair[1], pair[3]));
+    _mm_storeu_si128((__m128i *)(to + 3 * to_pitch), _mm_unpackhi_epi64(pair[1], pair[3]));
+}
+
+LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    __m128i row[4], low, high;
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        row[k] = _mm_loadl_epi64((const __m128i *)(from + k * from_pitch));
+    low = _mm_unpacklo_epi16(row[0], row[1]);
+    high = _mm_unpacklo_epi16(row[2], row[3]);
+    row[0] = _mm_unpacklo_epi32(low, high);
+    row[1] = _mm_unpackhi_epi32(low, high);
+    _mm_storel_epi64((__m128i *)to, row[0]);
+    _mm_storel_epi64((__m128i *)(to + to_pitch), _mm_unpackhi_epi64(row[0], row[0]));
+    _mm_storel_epi64((__m128i *)(to + 2 * to_pitch), row[1]);
+    _mm_storel_epi64((__m128i *)(to + 3 * to_pitch), _mm_unpackhi_epi64(row[1], row[1]));
+}

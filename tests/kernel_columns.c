@@ -1,0 +1,165 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "kernel_case.h"
+#include "kernel_columns.h"
+
+static const lnorm_dtype narrow[3] = {{2, 32, 1}, {2, 16, 1}, {4, 16, 1}};
+
+/* The same shape and strides for two operands or more: axes in the order of `order`, outermost first, dense but for
+ * `gap` elements after each index of the outermost. */
+static void lie(case_tensor *t, const int *order, int64_t gap) {
+    int64_t stride = 1;
+    for (int i = t->tensor.ndim; i-- > 0;) {
+        t->strides[order[i]] = stride;
+        stride *= t->shape[order[i]];
+        if (i == 1)
+            stride += gap;
+    }
+}
+
+static void add_in_order(kernel_case *c, enum lnorm_operand operand, lnorm_dtype dtype, int ndim, const int64_t *shape,
+                         const int *order, int64_t gap) {
+    int64_t padded[CASE_NDIM], count = 1;
+    for (int i = 0; i < ndim; i++)
+        count *= shape[i];
+    padded[0] = count + shape[order[0]] * gap;
+    case_add(c, operand, dtype, 1, padded, LAYOUT_DENSE);
+    case_fill(c, operand, -1, 0); /* the gaps, too */
+    for (int i = 0; i < ndim; i++)
+        c->at[operand].shape[i] = shape[i];
+    c->at[operand].tensor.ndim = ndim;
+    lie(&c->at[operand], order, gap);
+}
+
+static void add_statistics(kernel_case *c, int ndim, const int64_t *shape) {
+    const lnorm_dtype f64 = LNORM_F64, f32 = LNORM_F32;
+    if (roll_one_in(&c->d, 2))
+        case_add(c, LNORM_MEAN, f64, ndim, shape, LAYOUT_SCATTERED);
+    if (roll_one_in(&c->d, 2))
+        case_add(c, LNORM_RSTD, f32, ndim, shape, LAYOUT_DENSE);
+}
+
+static void add_parameters(kernel_case *c, int64_t count) {
+    if (!roll_one_in(&c->d, 4)) {
+        case_add(c, LNORM_WEIGHT, narrow[roll_below(&c->d, 3)], 1, &count, LAYOUT_SCATTERED);
+        case_fill_flavour(c, LNORM_WEIGHT, 0);
+    }
+    if (!roll_one_in(&c->d, 4)) {
+        case_add(c, LNORM_BIAS, narrow[roll_below(&c->d, 3)], 1, &count, LAYOUT_DENSE);
+        case_fill_flavour(c, LNORM_BIAS, 0);
+    }
+}
+
+static void check(kernel_case *c) {
+    const int64_t *x = c->at[LNORM_X].shape;
+    case_expect(c);
+    assert_true(lnorm_engine_columns.takes(&c->problem));
+    if (!case_agrees_everywhere(c, &lnorm_engine_columns) || !case_agrees_everywhere(c, &lnorm_engine_general))
+        fail_msg("kind %d, %d axes, %lld x %lld x ...", (int)c->op.kind, (int)c->at[LNORM_X].tensor.ndim,
+                 (long long)x[0], (long long)x[1]);
+}
+
+/* Layer norm over axis 0 (parameters by row), RMS norm over it, and batch norm (by column). */
+static void check_columns(int64_t rows, int64_t columns, int kind, int element, int wild) {
+    static const int64_t over_rows = 0;
+    static const int order[2] = {0, 1};
+    const int64_t shape[2] = {rows, columns};
+    kernel_case c;
+    case_begin(&c, (uint64_t)(rows * 1000 + columns * 16 + kind * 4 + element), (lnorm_kind)kind, LNORM_FORWARD);
+    if (kind != LNORM_BATCH_NORM) {
+        c.op.axes = &over_rows;
+        c.op.axes_count = 1;
+    }
+    add_in_order(&c, LNORM_X, narrow[element], 2, shape, order, roll_below(&c.d, 2) * 3);
+    case_fill(&c, LNORM_X, 1, wild);
+    c.op.eps = roll_one_in(&c.d, 4) ? 0.0 : 1e-5;
+    c.op.weight_offset = roll_one_in(&c.d, 4);
+    add_parameters(&c, kind == LNORM_BATCH_NORM ? columns : rows);
+    if (kind == LNORM_RMS_NORM)
+        case_add(&c, LNORM_RSTD, narrow[0], 1, &columns, LAYOUT_SCATTERED);
+    else
+        add_statistics(&c, 1, &columns);
+    if (roll_one_in(&c.d, 3))
+        case_alias(&c, LNORM_Y, LNORM_X);
+    else
+        add_in_order(&c, LNORM_Y, narrow[element], 2, shape, order, roll_below(&c.d, 2) * 5);
+    check(&c);
+    case_end(&c);
+}
+
+/* Rows around lanes, few rows, blocks and their tree; columns around vectors, tiles and strips. */
+void test_columns(void **state) {
+    static const int64_t rows[] = {2, 3, 7, 8, 9, 15, 16, 17, 33, 255, 256, 257, 700, 1300};
+    static const int64_t columns[] = {2, 3, 5, 8, 15, 17, 32, 67, 130, 259};
+    static const int kinds[3] = {LNORM_LAYER_NORM, LNORM_RMS_NORM, LNORM_BATCH_NORM};
+    int turn = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+            for (int kind = 0; kind < 3; kind++, turn++)
+                check_columns(rows[i], columns[k], kinds[kind], turn % 3 == 0 ? turn / 3 % 3 : (turn / 3 + turn) % 3,
+                              turn % 4 == 0);
+}
+
+/* Group norm of a channels-last [samples, groups*channels, height, width]. */
+static void check_channels(int64_t channels, int64_t groups, int64_t height, int64_t width, int element, int wild) {
+    static const int order[4] = {0, 2, 3, 1};
+    const int64_t shape[4] = {2, channels * groups, height, width}, of_statistics[2] = {2, groups};
+    const int64_t seed = ((channels * 100 + groups) * 100 + height) * 1000 + width * 3 + element;
+    kernel_case c;
+    case_begin(&c, (uint64_t)seed, LNORM_GROUP_NORM, LNORM_FORWARD);
+    c.op.groups = groups;
+    c.op.eps = roll_one_in(&c.d, 4) ? 0.0 : 1e-5;
+    add_in_order(&c, LNORM_X, narrow[element], 4, shape, order, roll_below(&c.d, 2) * 7);
+    case_fill(&c, LNORM_X, (int)roll_below(&c.d, 2), wild);
+    add_parameters(&c, shape[1]);
+    add_statistics(&c, 2, of_statistics);
+    if (roll_one_in(&c.d, 3))
+        case_alias(&c, LNORM_Y, LNORM_X);
+    else
+        add_in_order(&c, LNORM_Y, narrow[element], 4, shape, order, 0);
+    check(&c);
+    case_end(&c);
+}
+
+/* Small groups, and those that go by windows: channels around a square and a window's, rows around a block and a
+ * window's. */
+void test_channels(void **state) {
+    static const int64_t small[][4] = {{2, 3, 5, 7},  {3, 2, 1, 49}, {4, 33, 7, 7}, {5, 1, 16, 17}, {8, 2, 3, 100},
+                                       {17, 2, 9, 9}, {64, 5, 2, 2}, {7, 40, 5, 5}, {2, 2, 56, 56}, {256, 1, 5, 10}};
+    static const int64_t large[][4] = {{8, 1, 1, 4000},  {9, 2, 41, 40},  {17, 1, 40, 20}, {3, 2, 71, 70},
+                                       {200, 1, 10, 20}, {16, 1, 32, 33}, {33, 1, 29, 30}, {2, 1, 1, 100000}};
+    (void)state;
+    for (int element = 0; element < 3; element++)
+        for (int wild = 0; wild < 2; wild++) {
+            for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+                check_channels(small[i][0], small[i][1], small[i][2], small[i][3], element, wild);
+            for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+                check_channels(large[i][0], large[i][1], element ? 2 * large[i][2] : large[i][2], large[i][3], element,
+                               wild);
+        }
+}
+
+/* Outputs that go past the caches: wide rows, rows that are less than a line, runs. */
+void test_streamed(void **state) {
+    static const int order[2] = {0, 1}, channels_first[3] = {0, 1, 2};
+    const int64_t wide[2] = {1 << 12, 1030}, tall[2] = {530000, 8}, instances[3] = {2, 700, 3001};
+    kernel_case c;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const int64_t *shape = i == 0 ? wide : i == 1 ? tall : instances;
+        const int ndim = i == 2 ? 3 : 2, *axes = i == 2 ? channels_first : order;
+        case_begin(&c, (uint64_t)i, i == 2 ? LNORM_INSTANCE_NORM : LNORM_BATCH_NORM, LNORM_FORWARD);
+        add_in_order(&c, LNORM_X, narrow[0], ndim, shape, axes, i == 0);
+        add_in_order(&c, LNORM_Y, narrow[0], ndim, shape, axes, i == 0);
+        add_parameters(&c, shape[1]);
+        case_expect(&c);
+        if (!case_agrees_everywhere(&c, i == 2 ? &lnorm_engine_general : &lnorm_engine_columns))
+            fail_msg("streamed, %lld x %lld", (long long)shape[0], (long long)shape[1]);
+        case_end(&c);
+    }
+}

@@ -1,0 +1,10 @@
+/* Cases of groups that lie side by side, for test_kernels.c. Each fails the test where an instruction set differs from the
+ * reference. */
+#ifndef KERNEL_COLUMNS_H
+#define KERNEL_COLUMNS_H
+
+void test_columns(void **state);
+void test_channels(void **state);
+void test_streamed(void **state);
+
+#endif
