@@ -1,5 +1,5 @@
-/* Level 1: contiguous rows. A call is a job of src/rows.h, and is checked as one. Narrow types are run as they stand; f64
- * becomes the canonical problem [rows, cols], for the reference. */
+/* Level 1: contiguous rows. A call is a job of src/rows.h. Narrow types are run as they stand; f64 becomes the
+ * canonical problem [rows, cols], for the reference. */
 #include "environment.h"
 #include "access.h"
 #include "rows.h"

@@ -11,8 +11,8 @@
 
 enum {
     LNORM_LINE = 64, /* bytes of a line of the cache */
-    /* Outputs from this size on are streamed: on a machine with a last-level cache of 8 MiB and on one of 30 the two ways
-     * were equal between 9 and 13 MB. */
+    /* Outputs from this size on are streamed: with last-level caches of 8 MiB and more the two ways were equal between
+     * 9 and 13 MB. */
     LNORM_STREAM_BYTES = 12 << 20
 };
 

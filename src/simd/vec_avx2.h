@@ -1,5 +1,5 @@
-/* Four f64 at a time: AVX2, FMA and F16C. FMA is used where a comment says so, nowhere else (arithmetic.h keeps compilers
- * from it). This is the header to read first; the others have the same:
+/* Four f64 at a time: AVX2, FMA and F16C. FMA is used where a comment says so, nowhere else (arithmetic.h keeps
+ * compilers from it). This is the header to read first; the others have the same:
  *
  *   vd_zero vd_set1 vd_add vd_sub vd_mul vd_div
  *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is one
@@ -270,7 +270,7 @@ LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
  *
  * bf16: f = h where the lower 16 bits are 0x8000. Otherwise adding 0x8000 steps the upper 16 to the nearer neighbour. A
  * NaN could become a zero in that way, and goes slowly, too.
- * f16: f = h where the lower 13 bits are 0x1000, if f16 is normal, from 2^-14 on. What is less (0 is rare) goes slowly. */
+ * f16: f = h where the lower 13 bits are 0x1000, if f16 is normal, from 2^-14 on. What is less goes slowly. */
 
 LNORM_INLINE __m128i vd_halfway_bf16(__m128i up) { /* f + 0x8000 in, all bits set out */
     return _mm_cmpeq_epi32(_mm_slli_epi32(up, 16), _mm_setzero_si128());
