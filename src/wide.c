@@ -6,9 +6,9 @@
 #include "access.h"
 
 enum {
-    STATISTICS_TILE = 64, /* rows whose statistics pass through the stack at once */
-    STRIP_DOUBLES = 4096, /* column sums on the stack, for each gradient: 32 KiB */
-    STRIP_MAX = 256       /* columns of a strip at most, so that short rows still make tasks */
+    WIDE_ROWS = 64,            /* rows whose statistics pass through the stack at once */
+    WIDE_STRIP_DOUBLES = 4096, /* column sums on the stack, for each gradient: 32 KiB */
+    WIDE_STRIP_MAX = 256       /* columns of a strip at most, so that short rows still make tasks */
 };
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
@@ -111,9 +111,9 @@ static void store_statistics(const lnorm_problem *problem, const lnorm_data *dat
 
 static void forward_range(const lnorm_problem *problem, const lnorm_data *data, const lnorm_wide_kernels *kernels,
                           int64_t begin, int64_t end) {
-    double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
-    for (int64_t row = begin; row < end; row += STATISTICS_TILE) {
-        int64_t count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
+    double mean[WIDE_ROWS], rstd[WIDE_ROWS];
+    for (int64_t row = begin; row < end; row += WIDE_ROWS) {
+        int64_t count = end - row < WIDE_ROWS ? end - row : WIDE_ROWS;
         lnorm_wide_rows a = rows_from(problem, data, row);
         a.mean = lnorm_has(problem, LNORM_MEAN) ? mean : NULL;
         a.rstd = lnorm_has(problem, LNORM_RSTD) ? rstd : NULL;
@@ -153,8 +153,8 @@ static void gradient_range(const lnorm_problem *problem, const lnorm_data *data,
 
 /* A strip of columns over all rows: the tree of section 9, on pairs. */
 typedef struct affine_strip {
-    double sums[2][STRIP_DOUBLES];
-    double most[STRIP_MAX], least[STRIP_MAX];
+    double sums[2][WIDE_STRIP_DOUBLES];
+    double most[WIDE_STRIP_MAX], least[WIDE_STRIP_MAX];
     lnorm_wide_record record[LNORM_ROW_BLOCK]; /* without workspace */
     lnorm_strip dweight, dbias;
     lnorm_wide_columns columns;
@@ -162,8 +162,8 @@ typedef struct affine_strip {
 
 static int64_t strip_width(const lnorm_problem *problem) {
     int64_t blocks = lnorm_parts(problem->group.count, LNORM_ROW_BLOCK);
-    int64_t width = STRIP_DOUBLES / 2 / lnorm_strip_levels(blocks) / 8 * 8;
-    return width < STRIP_MAX ? width : STRIP_MAX;
+    int64_t width = WIDE_STRIP_DOUBLES / 2 / lnorm_strip_levels(blocks) / 8 * 8;
+    return width < WIDE_STRIP_MAX ? width : WIDE_STRIP_MAX;
 }
 
 /* False where some sum is not the definition's. */

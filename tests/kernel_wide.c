@@ -157,8 +157,8 @@ void test_wide_forward(void **state) {
 
 /* -- Backward ----------------------------------------------------------------------------------------------------- */
 
-/* What the definition flushes comes to light where everything else cancels: 1 and -1 in turn, and between them powers of
- * two around 2^-256. */
+/* What the definition flushes comes to light where everything else cancels: 1 and -1 in turn, and between them numbers
+ * around 2^-256. */
 static double cancelling(dice *d, int64_t row) {
     return row % 3 == 0 ? 1.0 : row % 3 == 1 ? -1.0 : ldexp(1.0, -240 - (int)roll_below(d, 30));
 }
