@@ -161,6 +161,7 @@
 #define ln_backward_group LNORM_ISA_NAME(ln_backward_group)
 #define ln_backward_tile_of LNORM_ISA_NAME(ln_backward_tile_of)
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
+#define ln_rows_backward_any LNORM_ISA_NAME(ln_rows_backward_any)
 
 /* gather.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)
