@@ -7,6 +7,7 @@ set(LNORM_SOURCES
     src/general.c
     src/layer.c
     src/level1.c
+    src/long.c
     src/message.c
     src/plan.c
     src/pointers.c

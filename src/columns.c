@@ -28,4 +28,5 @@ static void columns_run(const lnorm_problem *problem, const lnorm_data *data, co
     kernels->columns(problem, data, task);
 }
 
-const lnorm_engine lnorm_engine_columns = {"columns", columns_takes, columns_workspace, columns_tasks, columns_run};
+const lnorm_engine lnorm_engine_columns = {"columns", columns_takes, columns_workspace, lnorm_phases, columns_tasks,
+                                           columns_run};

@@ -45,4 +45,5 @@ static void general_run(const lnorm_problem *problem, const lnorm_data *data, co
     kernels->general(problem, &used, phase, task);
 }
 
-const lnorm_engine lnorm_engine_general = {"general", general_takes, general_workspace, general_tasks, general_run};
+const lnorm_engine lnorm_engine_general = {"general",    general_takes, general_workspace,
+                                           lnorm_phases, general_tasks, general_run};

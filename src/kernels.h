@@ -2,6 +2,7 @@
 #ifndef LNORM_KERNELS_H
 #define LNORM_KERNELS_H
 
+#include "kernels/statistics.h"
 #include "problem.h"
 
 /* Contiguous rows. Pitches in elements of the operand's own type. Absent operands are NULL.
@@ -69,11 +70,56 @@ typedef struct lnorm_wide_kernels {
 #include "lists/isas.def"
 #undef ISA
 
+/* The slot of elements of type `element` with parameters of type `affine`, -1 for none. */
+static inline int lnorm_rows_slot(int element, int affine) {
+    static const uint8_t slots[][2] = {
+#define ROWS_SLOT(slot, x, affine) {LNORM_ELEMENT_##x, LNORM_ELEMENT_##affine},
+#include "lists/rows_slots.def"
+#undef ROWS_SLOT
+    };
+    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
+        if (slots[slot][0] == element && slots[slot][1] == affine)
+            return slot;
+    return -1;
+}
+
+/* Columns of one row, contiguous; pointers are to the first of them. A parameter whose `runs` is 0 is the same for all
+ * columns: it points to a block of equal numbers. One that is absent is such a block, too, of 1.0 or -0.0: the same
+ * bits as without the multiplication or addition. */
+typedef struct lnorm_segment {
+    const char *x, *dy, *weight, *bias;
+    char *y, *dx;
+    int64_t count;
+    int weight_runs, bias_runs;
+    int stream;         /* y or dx is not going to be read soon: write it past the caches */
+    const ln_record *s; /* the row's statistics, and the means of its gradients */
+} lnorm_segment;
+
+/* What is summed over a row, in this order: each needs what the one before gave. */
+enum lnorm_sum {
+    LNORM_SUM_MOMENTS,  /* x and x*x */
+    LNORM_SUM_SHIFTED,  /* d and d*d, d = x - s->c */
+    LNORM_SUM_GRADIENT, /* g and g*xhat, g = dy*weight */
+    LNORM_SUMS
+};
+
+/* Kernels of a slot. A segment that is summed begins at a multiple of its length, a power of two times LNORM_BLOCK: its
+ * sum is a subtree. */
+typedef struct lnorm_long {
+    void (*sum)(const lnorm_segment *a, enum lnorm_sum which, ln_pair *total);
+    void (*forward)(const lnorm_segment *a); /* y */
+    /* dx where it is not NULL; adds dy*xhat to dweight[j] and dy to dbias[j], which may be NULL */
+    void (*backward)(const lnorm_segment *a, double *dweight, double *dbias);
+} lnorm_long;
+
 typedef struct lnorm_kernels {
     const char *name;
     lnorm_rows_forward *rows_forward[LNORM_ROWS_SLOTS];
     lnorm_rows_backward *rows_backward[LNORM_ROWS_SLOTS];
+    lnorm_long long_rows[LNORM_ROWS_SLOTS];
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
+    /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
+    void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);
     /* one task of the general form; the engine's other members are the same for every instruction set */
     void (*general)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
     const lnorm_wide_kernels *wide;

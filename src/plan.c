@@ -39,14 +39,15 @@ static int writes_statistics(const lnorm_problem *problem) {
 /* Groups of no elements have statistics (NaN) and nothing else. */
 int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, int phase) {
     const int affine_phase = 1;
-    if (!problem->element.count && !(lnorm_phases(problem) > 1 && phase == affine_phase) && !writes_statistics(problem))
+    int affine = engine->phases(problem) > 1 && phase == affine_phase;
+    if (!problem->element.count && !affine && !writes_statistics(problem))
         return 0;
     return engine->tasks(problem, phase);
 }
 
 static const lnorm_engine *engine_for(const lnorm_problem *problem) {
-    static const lnorm_engine *const engines[] = {&lnorm_engine_rows, &lnorm_engine_columns, &lnorm_engine_general,
-                                                  &lnorm_engine_wide};
+    static const lnorm_engine *const engines[] = {&lnorm_engine_long, &lnorm_engine_rows, &lnorm_engine_columns,
+                                                  &lnorm_engine_general, &lnorm_engine_wide};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
         if (engines[i]->takes(problem))
             return engines[i];
@@ -108,7 +109,7 @@ size_t lnorm_plan_workspace(const lnorm_plan *plan) {
 
 int lnorm_plan_phases(const lnorm_plan *plan) {
     const plan_view *view = (const plan_view *)plan;
-    return plan_status(view) ? 0 : lnorm_phases(&view->problem);
+    return plan_status(view) ? 0 : view->engine->phases(&view->problem);
 }
 
 int64_t lnorm_plan_tasks(const lnorm_plan *plan, int phase) {
@@ -190,7 +191,7 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
         return status;
     if (executor && (status = lnorm_check_executor(executor, error)))
         return status;
-    for (int phase = 0; phase < lnorm_phases(&view->problem); phase++) {
+    for (int phase = 0; phase < view->engine->phases(&view->problem); phase++) {
         int64_t tasks = lnorm_tasks(view->engine, &view->problem, phase);
         phase_run run = {view, &data, phase};
         if (executor && tasks > 1)

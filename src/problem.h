@@ -92,18 +92,19 @@ static inline int64_t lnorm_offset(const lnorm_problem *problem, enum lnorm_oper
     return offset;
 }
 
-/* The engines share one interface. A problem has `phases` phases (forward and forward mode 1, the others 3:
- * statistics, affine gradients, the rest); all of them write the same bits. */
+/* The engines share one interface; all of them write the same bits. */
 struct lnorm_kernels;
 typedef struct lnorm_engine {
     const char *name;
     int (*takes)(const lnorm_problem *problem); /* can it run this problem? */
     size_t (*workspace)(const lnorm_problem *problem);
+    int (*phases)(const lnorm_problem *problem);
     int64_t (*tasks)(const lnorm_problem *problem, int phase);
     void (*run)(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels, int phase,
                 int64_t task);
 } lnorm_engine;
 
+extern const lnorm_engine lnorm_engine_long;      /* few long rows, cut into segments: kernels/long.inc */
 extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/rows_*.inc */
 extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
 extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: kernels/columns_*.inc */
@@ -157,6 +158,8 @@ lnorm_status lnorm_check_executor(const lnorm_executor *executor, lnorm_error *e
 /* Tasks of a phase: the engine's, or none where there is nothing to do. */
 int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, int phase);
 
+/* Phases of every engine but the one of long rows: forward and forward mode 1, the others 3: statistics, affine
+ * gradients, the rest. */
 static inline int lnorm_phases(const lnorm_problem *problem) {
     return problem->pass == LNORM_BACKWARD || problem->pass == LNORM_DOUBLE_BACKWARD ? 3 : 1;
 }

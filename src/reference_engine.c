@@ -102,5 +102,5 @@ static void reference_run(const lnorm_problem *problem, const lnorm_data *data, 
         run_finish(problem, data, data->workspace && wants_affine(problem), task);
 }
 
-const lnorm_engine lnorm_engine_reference = {"reference", reference_takes, reference_workspace, reference_tasks,
-                                             reference_run};
+const lnorm_engine lnorm_engine_reference = {"reference",  reference_takes, reference_workspace,
+                                             lnorm_phases, reference_tasks, reference_run};

@@ -17,18 +17,6 @@ enum {
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine) {
-    static const uint8_t slots[][2] = {
-#define ROWS_SLOT(slot, x, affine) {LNORM_ELEMENT_##x, LNORM_ELEMENT_##affine},
-#include "lists/rows_slots.def"
-#undef ROWS_SLOT
-    };
-    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
-        if (slots[slot][0] == element && slots[slot][1] == affine)
-            return slot;
-    return -1;
-}
-
 /* Short rows and 16-bit ones are bound by arithmetic, and lose by the copy. */
 int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols) {
     return element == LNORM_ELEMENT_F32 && cols >= LNORM_BLOCK && rows * cols >= LNORM_STREAM_BYTES / 4;
@@ -59,7 +47,7 @@ static int rows_slot(const lnorm_problem *problem) {
         !lies_in_rows(problem, LNORM_DY, element) || !lies_in_rows(problem, LNORM_DX, element) ||
         !lies_in_rows(problem, LNORM_WEIGHT, affine) || !lies_in_rows(problem, LNORM_BIAS, affine))
         return -1;
-    return lnorm_rows_slot((enum lnorm_element)element, (enum lnorm_element)affine);
+    return lnorm_rows_slot(element, affine);
 }
 
 static int rows_takes(const lnorm_problem *problem) {
@@ -414,4 +402,4 @@ static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const
         backward_range(&job, kernels->rows_backward[job.slot], 1, begin, end, NULL, NULL, 0, 0);
 }
 
-const lnorm_engine lnorm_engine_rows = {"rows", rows_takes, rows_workspace, rows_tasks, rows_run};
+const lnorm_engine lnorm_engine_rows = {"rows", rows_takes, rows_workspace, lnorm_phases, rows_tasks, rows_run};

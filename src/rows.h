@@ -27,9 +27,6 @@ typedef struct lnorm_rows_job {
 /* lnorm_rows.stream: whether y of this size is written past the caches. */
 int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols);
 
-/* The kernels for these element types of x and of weight and bias, -1 for none. */
-int lnorm_rows_slot(enum lnorm_element element, enum lnorm_element affine);
-
 /* What a backward pass of this job has use for. */
 size_t lnorm_rows_workspace(const lnorm_rows_job *job);
 

@@ -285,4 +285,4 @@ static void wide_run(const lnorm_problem *problem, const lnorm_data *data, const
         record_rows(problem, data, wide, begin, end, record + begin);
 }
 
-const lnorm_engine lnorm_engine_wide = {"wide", wide_takes, wide_workspace, wide_tasks, wide_run};
+const lnorm_engine lnorm_engine_wide = {"wide", wide_takes, wide_workspace, lnorm_phases, wide_tasks, wide_run};

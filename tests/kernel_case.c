@@ -236,7 +236,7 @@ static void run(kernel_case *c, case_way way) {
     memset(workspace.at, 0xff, rounded); /* NaN */
     restore(c);
     lnorm_problem_data(&c->problem, &c->io, needed, &data);
-    for (int phase = 0; phase < lnorm_phases(&c->problem); phase++) {
+    for (int phase = 0; phase < way.engine->phases(&c->problem); phase++) {
         int64_t tasks = lnorm_tasks(way.engine, &c->problem, phase);
         for (int64_t i = 0; i < tasks; i++)
             way.engine->run(&c->problem, &data, way.kernels, phase, way.reversed ? tasks - 1 - i : i);

@@ -23,7 +23,7 @@ static int64_t cases_to_run(void) {
 
 static void run_reference(const lnorm_problem *problem, const lnorm_data *data) {
     const lnorm_engine *engine = &lnorm_engine_reference;
-    for (int phase = 0; phase < lnorm_phases(problem); phase++)
+    for (int phase = 0; phase < engine->phases(problem); phase++)
         for (int64_t task = 0, count = lnorm_tasks(engine, problem, phase); task < count; task++)
             engine->run(problem, data, NULL, phase, task);
 }

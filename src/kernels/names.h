@@ -163,6 +163,28 @@
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
 #define ln_rows_backward_any LNORM_ISA_NAME(ln_rows_backward_any)
 
+/* long.inc */
+#define ln_parameter_at LNORM_ISA_NAME(ln_parameter_at)
+#define ln_ask_for LNORM_ISA_NAME(ln_ask_for)
+#define ln_long_block LNORM_ISA_NAME(ln_long_block)
+#define ln_long_blocks LNORM_ISA_NAME(ln_long_blocks)
+#define ln_long_sum LNORM_ISA_NAME(ln_long_sum)
+#define ln_sink LNORM_ISA_NAME(ln_sink)
+#define ln_sink_open LNORM_ISA_NAME(ln_sink_open)
+#define ln_sink_close LNORM_ISA_NAME(ln_sink_close)
+#define ln_long_row LNORM_ISA_NAME(ln_long_row)
+#define ln_long_row_of LNORM_ISA_NAME(ln_long_row_of)
+#define ln_long_xhat LNORM_ISA_NAME(ln_long_xhat)
+#define ln_long_forward_part LNORM_ISA_NAME(ln_long_forward_part)
+#define ln_long_y LNORM_ISA_NAME(ln_long_y)
+#define ln_long_forward LNORM_ISA_NAME(ln_long_forward)
+#define ln_add_term LNORM_ISA_NAME(ln_add_term)
+#define ln_long_backward_part LNORM_ISA_NAME(ln_long_backward_part)
+#define ln_long_dx LNORM_ISA_NAME(ln_long_dx)
+#define ln_long_backward LNORM_ISA_NAME(ln_long_backward)
+#define ln_store_as LNORM_ISA_NAME(ln_store_as)
+#define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
+
 /* gather.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)
 #define ln_move LNORM_ISA_NAME(ln_move)

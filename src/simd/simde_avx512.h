@@ -90,6 +90,7 @@ static inline void lnorm_mm_mask_storeu_epi16(void *at, unsigned int mask, __m12
     _mm_storeu_si128((__m128i *)lane, a);
     lnorm_copy_marked(at, lane, mask, sizeof *lane);
 }
+
 #endif
 
 #endif
