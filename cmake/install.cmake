@@ -22,9 +22,11 @@ if(LNORM_CLI)
 endif()
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/lnorm)
-install(EXPORT lnorm NAMESPACE lnorm:: FILE lnorm-config.cmake DESTINATION ${package_directory})
+install(EXPORT lnorm NAMESPACE lnorm:: FILE lnorm-targets.cmake DESTINATION ${package_directory})
+configure_file(cmake/lnorm-config.cmake.in lnorm-config.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/lnorm-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/lnorm-config-version.cmake DESTINATION ${package_directory})
+install(FILES ${PROJECT_BINARY_DIR}/lnorm-config.cmake ${PROJECT_BINARY_DIR}/lnorm-config-version.cmake
+    DESTINATION ${package_directory})
 
 # Paths relative to the file itself: the prefix may be moved after the installation.
 file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

@@ -11,6 +11,7 @@ set(LNORM_SOURCES
     src/message.c
     src/plan.c
     src/pointers.c
+    src/pool.c
     src/problem.c
     src/reference.c
     src/reference_engine.c

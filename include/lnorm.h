@@ -8,6 +8,7 @@
  *   2. Level 1: contiguous rows, one function per element type
  *   3. Level 2: tensors: any element types, strides, axes and options; plans, tasks, executors
  *   4. Level 3: a layer that owns its parameters
+ *   5. Threads: a pool, for who has none of his own
  *
  * Words. A *group* is the set of elements that share one mean and one variance; at level 1 a group is a row. `rows` is
  * the number of groups there, `cols` the number of elements in each. *weight* is gamma, *bias* is beta, *rstd* is
@@ -37,10 +38,10 @@
  *   strides and element type. Otherwise an output must not overlap any input or other output, and a workspace nothing
  *   at all. Inputs may overlap each other.
  * - Threads. Every function may be called from any thread, at the same time as any other, as long as no two calls
- *   write the same memory. The library starts no thread and prints nothing; levels 1 and 2 allocate nothing and leave
- *   errno alone. Stack: up to 128 KiB where the library is optimised, 300 KiB where it is not. The caller's rounding
- *   mode, flush-to-zero setting and trap masks neither change a result nor are changed (floating-point status flags
- *   may be raised).
+ *   write the same memory. The library prints nothing and starts no thread but those of a pool (section 5); levels 1
+ *   and 2 allocate nothing and leave errno alone. Stack: up to 128 KiB where the library is optimised, 300 KiB where it
+ *   is not. The caller's rounding mode, flush-to-zero setting and trap masks neither change a result nor are changed
+ *   (floating-point status flags may be raised).
  * - Errors. Arguments are checked before anything is written, and before any early exit for empty input. On an error
  *   nothing has been written but the error's own description.
  * - Extents are int64_t, counted in elements; strides too. Element addresses need the alignment of their type (which
@@ -83,7 +84,7 @@ typedef enum lnorm_status {
     LNORM_SHAPE_MISMATCH,    /* shapes that do not belong together */
     LNORM_UNSUPPORTED_DTYPE, /* an element type other than f64, f32, f16, bf16 */
     LNORM_UNSUPPORTED,       /* legal, but not built: a non-zero tail of a newer struct, a device that is not the CPU */
-    LNORM_OUT_OF_MEMORY,     /* level 3 only */
+    LNORM_OUT_OF_MEMORY,     /* layers and pools only */
     LNORM_NOT_AVAILABLE      /* LNORM_ISA names an instruction set this machine or this build does not have */
 } lnorm_status;
 
@@ -386,7 +387,8 @@ LNORM_API size_t lnorm_plan_workspace(const lnorm_plan *plan);
  * that is the caller's duty). lnorm_execute does this itself; call it before running tasks by hand. */
 LNORM_API lnorm_status lnorm_plan_check(const lnorm_plan *plan, const lnorm_io *io, lnorm_error *error);
 
-/* Runs the plan on the calling thread (executor NULL) or through an executor. Errors: those of lnorm_plan_check, and
+/* Runs the plan on the calling thread (executor NULL) or through an executor. Where there is less to do than waking a
+ * thread costs (below some 32 thousand elements), the executor is not called. Errors: those of lnorm_plan_check, and
  * the plan's own if it failed. */
 struct lnorm_executor;
 LNORM_API lnorm_status lnorm_execute(const lnorm_plan *plan, const lnorm_io *io, const struct lnorm_executor *executor);
@@ -467,6 +469,41 @@ LNORM_API const lnorm_tensor *lnorm_layer_weight(const lnorm_layer *layer);
 LNORM_API const lnorm_tensor *lnorm_layer_bias(const lnorm_layer *layer);
 LNORM_API const lnorm_tensor *lnorm_layer_weight_grad(const lnorm_layer *layer);
 LNORM_API const lnorm_tensor *lnorm_layer_bias_grad(const lnorm_layer *layer);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * 5. Threads
+ *
+ * Nothing above needs this section: without an executor everything runs on the calling thread, and engines with threads
+ * of their own write an lnorm_executor or run a plan's tasks themselves. Results do not depend on it.
+ *
+ *     lnorm_pool *pool = lnorm_pool_create(0, NULL);
+ *     lnorm_execute(&plan, &io, lnorm_pool_executor(pool));
+ *     lnorm_pool_destroy(pool);
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct lnorm_pool lnorm_pool;
+
+/* A pool of at most `threads` threads, the caller's included; 0: as many as there are processors in the calling
+ * thread's affinity mask. NULL on an error: LNORM_INVALID_ARGUMENT (below 0 or above 4096), LNORM_OUT_OF_MEMORY. The
+ * caller owns it.
+ *
+ * Threads are started when a job first needs them; where the system refuses, there are fewer, and no job fails. They
+ * sleep while there is nothing to do, and have signals blocked. After a fork the child has a working pool, too, whose
+ * threads start anew (a task itself must not fork and return). Built with LNORM_NO_THREADS, and on Windows in this
+ * version, a pool is the calling thread alone, whatever was asked for: lnorm_pool_threads says 1. */
+LNORM_API lnorm_pool *lnorm_pool_create(int32_t threads, lnorm_error *error);
+
+/* Ends the threads. No call that uses the pool may be running, and none may follow; NULL is accepted. */
+LNORM_API void lnorm_pool_destroy(lnorm_pool *pool);
+
+/* At most so many threads work at a job, the caller's included: what was asked for. 1 for NULL. */
+LNORM_API int32_t lnorm_pool_threads(const lnorm_pool *pool);
+
+/* The pool as an executor, wherever one is wanted: it belongs to the pool and lives as long. NULL for NULL, which means
+ * the calling thread. Any number of threads may use it at once, from within tasks, too: one call at a time has the
+ * pool's threads, and the others do not wait but do their work alone. Its parallel_for may also be called with tasks
+ * that have nothing to do with lnorm. */
+LNORM_API const lnorm_executor *lnorm_pool_executor(const lnorm_pool *pool);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* Level 2: plans, their tasks, and running them. */
 #include "environment.h"
+#include "grid.h"
 #include "kernels.h"
 #include "message.h"
 
@@ -176,6 +177,13 @@ static void run_numbered(void *argument, int64_t task) {
     run_task(run->view, run->data, run->phase, task);
 }
 
+/* Whether the problem is worth waking threads for. The reference takes much longer for an element than kernels do. */
+static int worth_waking(const plan_view *view) {
+    const lnorm_problem *problem = &view->problem;
+    int64_t least = view->engine == &lnorm_engine_reference ? LNORM_TASK_ELEMENTS / 16 : LNORM_TASK_ELEMENTS;
+    return problem->group.count * problem->element.count >= least;
+}
+
 lnorm_status lnorm_check_executor(const lnorm_executor *executor, lnorm_error *error) {
     lnorm_status status = lnorm_check_struct(sizeof *executor, executor, "executor", error);
     if (!status && !executor->parallel_for)
@@ -191,6 +199,8 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
         return status;
     if (executor && (status = lnorm_check_executor(executor, error)))
         return status;
+    if (executor && !worth_waking(view))
+        executor = NULL;
     for (int phase = 0; phase < view->engine->phases(&view->problem); phase++) {
         int64_t tasks = lnorm_tasks(view->engine, &view->problem, phase);
         phase_run run = {view, &data, phase};

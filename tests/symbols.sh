@@ -33,17 +33,24 @@ nm -g --defined-only "$static" | awk 'NF == 3 && $3 !~ /^lnorm_/ { print $3 }' >
 : >"$work/empty"
 same "global names that do not begin with lnorm_" "$work/foreign" "$work/empty"
 
-# The one object in writable memory is the dispatch pointer. (.data.rel.ro is read-only once the program has started.)
+# The objects in writable memory are the dispatch pointer and what pools know of forks. (.data.rel.ro is read-only once the program has started.)
 objdump -t "$static" | awk -F '\t' 'NF == 2 { n = split($1, left, " "); split($2, right, " ")
     if (left[n] ~ /^(\.data|\.bss|\*COM\*|\.tdata|\.tbss)/ && left[n] !~ /^\.data\.rel\.ro/ && right[2] !~ /^\./)
         print right[2] }' >"$work/mutable"
-echo chosen >"$work/dispatch"
-same "mutable objects (<) other than the dispatch pointer (>)" "$work/mutable" "$work/dispatch"
+sort -o "$work/mutable" "$work/mutable"
+printf '%s\n' chosen forks watching watching_failed >"$work/known"
+same "mutable objects (<) other than the dispatch pointer and the count of forks (>)" "$work/mutable" "$work/known"
 
-# What the core asks of the C library: nothing that allocates (but for layer.c) or prints.
+# What the core asks of the C library: nothing that allocates (but for layer.c and pool.c), prints, or has to do with
+# threads (but for pool.c).
 # Hardened builds ask for checked twins (__memcpy_chk) and for the compiler's own support.
 nm "$static" | awk '/:$/ { object = $1 } $1 == "U" && $2 !~ /^lnorm_/ { print object, $2 }' |
     grep -v '^layer\.c\.o: \(malloc\|calloc\|free\)$' |
+    grep -vxF "$(for name in malloc free sched_getaffinity __sched_cpucount sysconf sigfillset sigdelset pthread_sigmask \
+        pthread_atfork pthread_once pthread_create pthread_join pthread_attr_init pthread_attr_destroy \
+        pthread_attr_getstacksize pthread_attr_setstacksize pthread_mutex_init pthread_mutex_destroy \
+        pthread_mutex_lock pthread_mutex_unlock pthread_cond_init pthread_cond_destroy pthread_cond_wait \
+        pthread_cond_signal pthread_cond_broadcast; do echo "pool.c.o: $name"; done)" |
     sed 's/.* //; s/^__\(.*\)_chk$/\1/' |
     grep -v '^_GLOBAL_OFFSET_TABLE_$\|^__stack_chk_fail$\|^__cpu_' | sort -u >"$work/asked"
 printf '%s\n' fegetenv fesetenv frexp getenv ldexp memcpy memmove memset snprintf sqrt strcmp strlen vsnprintf >"$work/allowed"

@@ -239,39 +239,91 @@ static lnorm_executor executor_of(hostile *h) {
     return executor;
 }
 
+typedef struct phase_tasks {
+    const lnorm_plan *plan;
+    const lnorm_io *io;
+    int phase;
+    atomic_int failures;
+} phase_tasks;
+
+static void run_numbered(void *argument, int64_t index) {
+    phase_tasks *tasks = argument;
+    if (lnorm_plan_run(tasks->plan, tasks->io, tasks->phase, index))
+        tasks->failures++;
+}
+
+/* As lnorm_execute does it, however little there is to do. */
+static void run_hostile(const scene *s, hostile *h) {
+    lnorm_plan plan;
+    assert_int_equal(lnorm_plan_init(&plan, &s->op, &s->io, NULL), LNORM_OK);
+    assert_int_equal(lnorm_plan_check(&plan, &s->io, NULL), LNORM_OK);
+    for (int phase = 0; phase < lnorm_plan_phases(&plan); phase++) {
+        phase_tasks tasks = {&plan, &s->io, phase, 0};
+        if (lnorm_plan_tasks(&plan, phase) > 0)
+            hostile_for(h, lnorm_plan_tasks(&plan, phase), run_numbered, &tasks);
+        assert_int_equal(tasks.failures, 0);
+    }
+}
+
 static void test_hostile_executor(void **state) {
     sample p;
-    int calls = 0;
+    int64_t more = 0;
     (void)state;
     for (int i = 0; sample_at(i, &p); i++)
         for (int m = 0; m < MIXES; m++)
             for (int one = 0; one < 2; one++) {
                 scene s, expected;
                 hostile h = {.one_at_a_time = one, .seed = (uint64_t)i};
-                lnorm_executor executor = executor_of(&h);
                 prepare(&s, &expected, &p, mixes[m], 3);
-                assert_int_equal(lnorm_run(&s.op, &s.io, &executor, NULL), LNORM_OK);
+                run_hostile(&s, &h);
                 assert_same_outputs(&s, &expected);
                 scene_reset(&s, 3);
                 give_workspace(&s);
-                assert_int_equal(lnorm_run(&s.op, &s.io, &executor, NULL), LNORM_OK);
+                run_hostile(&s, &h);
                 assert_same_outputs(&s, &expected);
                 assert_int_equal(h.altered, 0);
-                calls += h.calls;
+                more += h.tasks - h.calls;
                 free(s.io.workspace);
                 scene_free(&s);
                 scene_free(&expected);
             }
-    assert_true(calls > 20); /* it was not only asked for lone tasks */
+    assert_true(more > 20); /* it was not only asked for lone tasks */
+}
+
+/* Work that is large enough for lnorm_execute to hand out: many rows, one long row; and work that is not. */
+static void test_large_work(void **state) {
+    static const int64_t shapes[][2] = {{64, 512}, {3, 140000}, {1, 200001}, {64, 511}};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int pass = LNORM_FORWARD; pass <= LNORM_BACKWARD; pass++) {
+            lnorm_op op = LNORM_OP_INIT;
+            scene s, expected;
+            hostile h = {.seed = 9};
+            lnorm_executor executor = executor_of(&h);
+            op.pass = (lnorm_pass)pass;
+            scene_make(&s, &op, 2, shapes[i], all_f32, DENSE, 5);
+            scene_make(&expected, &op, 2, shapes[i], all_f32, DENSE, 5);
+            scene_run_with_workspace(&expected);
+            assert_int_equal(lnorm_run(&s.op, &s.io, &executor, NULL), LNORM_OK);
+            assert_same_outputs(&s, &expected);
+            scene_reset(&s, 5);
+            give_workspace(&s);
+            assert_int_equal(lnorm_run(&s.op, &s.io, &executor, NULL), LNORM_OK);
+            assert_same_outputs(&s, &expected);
+            assert_int_equal(h.altered, 0);
+            assert_true(i < 3 ? i == 0 || h.calls > 0 : h.calls == 0);
+            free(s.io.workspace);
+            scene_free(&s);
+            scene_free(&expected);
+        }
 }
 
 /* An execution inside another one's parallel_for, with an executor of its own. */
 static void run_inner(void *argument) {
     scene *inner = argument;
     hostile h = {.one_at_a_time = 1, .seed = 5};
-    lnorm_executor executor = executor_of(&h);
     scene_reset(inner, 4);
-    assert_int_equal(lnorm_run(&inner->op, &inner->io, &executor, NULL), LNORM_OK);
+    run_hostile(inner, &h);
 }
 
 static void test_nested(void **state) {
@@ -284,8 +336,7 @@ static void test_nested(void **state) {
         scene_of_sample(&inner_expected, &p, all_f32, DENSE, 4);
         scene_run(&inner_expected);
         hostile h = {.seed = 6, .between = run_inner, .between_argument = &inner};
-        lnorm_executor executor = executor_of(&h);
-        assert_int_equal(lnorm_run(&outer.op, &outer.io, &executor, NULL), LNORM_OK);
+        run_hostile(&outer, &h);
         assert_same_outputs(&outer, &expected);
         if (h.calls)
             assert_same_outputs(&inner, &inner_expected);
@@ -408,6 +459,7 @@ int main(void) {
         cmocka_unit_test(test_thread_i_of_n),
         cmocka_unit_test(test_shared_plan),
         cmocka_unit_test(test_hostile_executor),
+        cmocka_unit_test(test_large_work),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_refused_executors),
         cmocka_unit_test(test_environment_of_the_caller),

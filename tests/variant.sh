@@ -26,7 +26,7 @@ compile() {
     echo "+ $* -I$root/include -c (each source)"
     for source in $sources $program; do echo "$source"; done |
         xargs -P "$(getconf _NPROCESSORS_ONLN)" -n 1 "$@" -I"$root/include" -c
-    show "$@" ./*.o -o same_bits -lm
+    show "$@" ./*.o -o same_bits -lm -pthread
 }
 
 # bits COMMAND...: the program must print what every build prints. `hostile`: for a caller with another rounding mode
@@ -62,7 +62,12 @@ dist_clang) # the two-file distribution, without any flag, with clang
     need "$clang" python3
     show python3 "$root/tools/amalgamate.py" .
     show "$clang" -c lnorm.c
-    show "$clang" -I. "$program" lnorm.o -o same_bits -lm
+    show "$clang" -I. "$program" lnorm.o -o same_bits -lm -pthread
+    bits ./same_bits
+    ;;
+no_threads) # pools of the calling thread, and no need for pthread
+    compile gcc $strict -O2 -DLNORM_NO_THREADS
+    nm pool.o | grep pthread && { echo "pool.c asks for pthread"; exit 1; }
     bits ./same_bits
     ;;
 sanitized) # memory and undefined behaviour
