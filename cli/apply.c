@@ -4,6 +4,7 @@
 #include "operation.h"
 #include "report.h"
 #include "results.h"
+#include "threads.h"
 #include "verb.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ typedef struct application {
     lnorm_tensor tensor[RESULTS];
     lnorm_io io;
     lnorm_plan plan;
+    lnorm_pool *pool;
 } application;
 
 static int check_statistics(const application *p, const arguments *a) {
@@ -115,7 +117,8 @@ static int write_results(application *p) {
     int status = results_open(p->result, RESULTS);
     if (status)
         return status;
-    flow_ends ends = {p->x, p->result[Y].writer, p->result[MEAN].writer, p->result[RSTD].writer};
+    flow_ends ends = {p->x, p->result[Y].writer, p->result[MEAN].writer, p->result[RSTD].writer,
+                      lnorm_pool_executor(p->pool)};
     status = flow_run(&p->plan, &p->io, &ends);
     if (status)
         results_abort(p->result, RESULTS);
@@ -131,8 +134,9 @@ static int run(const arguments *a) {
         progress_off();
     if (!(status = parameters_load(&p.parameters, &p.operation, a)))
         status = (p.x = input_open(a->position[0], a)) ? DONE : FAILED;
-    if (!status && !(status = plan(&p)))
+    if (!status && !(status = plan(&p)) && !(status = threads_create(&p.pool, a)))
         status = write_results(&p);
+    lnorm_pool_destroy(p.pool);
     lnorm_file_close(p.x);
     parameters_free(&p.parameters);
     return status;

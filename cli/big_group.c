@@ -2,23 +2,12 @@
  * each. A group is one dense row to it; the segment that a task is about is brought into memory before, in the group's
  * logical order, and y, computed in place, written after. */
 #include "flow.h"
-#if __has_include("long.h")
 #include "long.h"
-#define HAS_LONG 1
-#endif
 #include "report.h"
 #include "verb.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#ifndef HAS_LONG /* the engine is not merged yet: no plan has segments */
-static int lnorm_plan_segment(const lnorm_plan *plan, int phase, int64_t task, int64_t *row, int64_t *first,
-                              int64_t *count) {
-    (void)plan, (void)phase, (void)task, *row = *first = *count = 0;
-    return 0;
-}
-#endif
 
 /* Weight or bias of one group. */
 typedef struct parameter {

@@ -39,6 +39,7 @@ static flow flow_of(const lnorm_problem *problem, const lnorm_io *io, const flow
     add_output(&f, LNORM_Y, io->y, ends->y);
     add_output(&f, LNORM_MEAN, io->mean, ends->mean);
     add_output(&f, LNORM_RSTD, io->rstd, ends->rstd);
+    f.executor = ends->executor;
     f.budget = box_budget();
     for (int i = 0; i < f.streams; i++)
         if (box_budget() / (int64_t)f.stream[i].file.store.size < f.budget)

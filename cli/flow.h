@@ -31,12 +31,14 @@ typedef struct flow {
     stream stream[MAX_STREAMS];
     int streams;
     int64_t done; /* bytes, for the progress line */
+    const lnorm_executor *executor;
 } flow;
 
-/* Where X is, and where those outputs go that are wanted (others: NULL). */
+/* Where X is, where those outputs go that are wanted (others: NULL), and who computes (NULL: the calling thread). */
 typedef struct flow_ends {
     const lnorm_file *x;
     lnorm_file_writer *y, *mean, *rstd;
+    const lnorm_executor *executor;
 } flow_ends;
 
 /* Runs the plan, which was made of `io`. The outputs are complete then, but not committed. An exit status. */

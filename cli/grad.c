@@ -3,6 +3,7 @@
 #include "operation.h"
 #include "report.h"
 #include "results.h"
+#include "threads.h"
 #include "verb.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ typedef struct gradient {
     lnorm_tensor tensor[RESULTS];
     lnorm_io io;
     lnorm_plan plan;
+    lnorm_pool *pool;
 } gradient;
 
 static int parse(gradient *g, const arguments *a) {
@@ -121,7 +123,7 @@ static int compute(gradient *g) {
     g->io.workspace = malloc(g->io.workspace_size + 1);
     int status = lnorm_plan_check(&g->plan, &g->io, &error) ? report_failure("%s", error.message) : DONE;
     if (!status)
-        lnorm_execute(&g->plan, &g->io, NULL);
+        lnorm_execute(&g->plan, &g->io, lnorm_pool_executor(g->pool));
     free(g->io.workspace);
     return status;
 }
@@ -147,8 +149,10 @@ static int run(const arguments *a) {
     if ((status = parse(&g, a)))
         return status;
     if (!(status = parameters_load(&g.parameters, &g.operation, a)) && !(status = load(&g.x, a->position[0], a)) &&
-        !(status = load(&g.dy, a->position[1], a)) && !(status = plan(&g)))
+        !(status = load(&g.dy, a->position[1], a)) && !(status = plan(&g)) &&
+        !(status = threads_create(&g.pool, a)))
         status = write_results(&g);
+    lnorm_pool_destroy(g.pool);
     for (int i = 0; i < RESULTS; i++)
         free(g.tensor[i].data);
     array_free(&g.x);

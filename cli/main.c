@@ -6,7 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-static const verb *const verbs[] = {&verb_apply, &verb_grad, &verb_verify, &verb_explain, &verb_list, &verb_info};
+static const verb *const verbs[] = {&verb_apply, &verb_grad, &verb_verify, &verb_explain, &verb_list, &verb_info,
+                                     &verb_bench};
 
 const verb *verb_at(int index) {
     return index < (int)(sizeof verbs / sizeof *verbs) ? verbs[index] : NULL;
@@ -43,7 +44,7 @@ static void version(void) {
 static int unknown(const char *word) {
     if (word[0] == '-')
         return report_usage("%s: no such option; a verb comes first", word);
-    return report_usage("%s: no such verb; expected apply, grad, verify, explain, list or info", word);
+    return report_usage("%s: no such verb; expected apply, grad, verify, explain, list, info or bench", word);
 }
 
 static int run(const verb *v, int argc, char **argv) {

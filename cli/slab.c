@@ -99,7 +99,7 @@ static int compute(const flow *f, const box *b, void *const *buffer) {
     p.io.mean = given ? part(&p, LNORM_MEAN, f->io->mean, 1, ~0u) : packed(&p, LNORM_MEAN, buffer);
     p.io.rstd = packed(&p, LNORM_RSTD, buffer);
     p.io.variance = part(&p, LNORM_VARIANCE, f->io->variance, 1, ~0u);
-    return lnorm_run(&p.op, &p.io, NULL, &error) ? report_failure("%s", error.message) : DONE;
+    return lnorm_run(&p.op, &p.io, f->executor, &error) ? report_failure("%s", error.message) : DONE;
 }
 
 static int run_box(const flow *f, const box *b, void *const *buffer) {

@@ -18,7 +18,7 @@ typedef struct verb {
     int (*run)(const arguments *arguments);
 } verb;
 
-extern const verb verb_apply, verb_grad, verb_verify, verb_explain, verb_list, verb_info;
+extern const verb verb_apply, verb_grad, verb_verify, verb_explain, verb_list, verb_info, verb_bench;
 
 /* All of them, in the order of --help; NULL at index `count` and beyond. */
 const verb *verb_at(int index);

@@ -33,7 +33,7 @@ _lnorm() {
     local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        _lnorm_words "apply grad verify explain list info --help --version"
+        _lnorm_words "apply grad verify explain list info bench --help --version"
         return
     fi
     # --name=value comes as three words
@@ -51,7 +51,7 @@ _lnorm() {
         _lnorm_words "layer rms group instance batch"
         return
         ;;
-    --normalized-shape | -s | --axes | -a | --groups | -g | --eps | -e | --max-ulp | -u)
+    --normalized-shape | -s | --axes | -a | --groups | -g | --eps | -e | --threads | --max-ulp | -u | --seconds)
         return
         ;;
     --weight | -w | --bias | -b | --running-mean | --running-var)
@@ -76,12 +76,13 @@ _lnorm() {
         ;;
     esac
     case ${COMP_WORDS[1]}:$cur in
-    apply:-*) _lnorm_words "--output -o --op --normalized-shape -s --axes -a --groups -g --eps -e --weight -w --bias -b --weight-offset --model -m --name -n --running-mean --running-var --dtype -t --mean --rstd --bf16 --quiet -q --help -h" ;;
-    grad:-*) _lnorm_words "--dx --dweight --dbias --op --normalized-shape -s --axes -a --groups -g --eps -e --weight -w --weight-offset --model -m --name -n --running-mean --running-var --dtype -t --bf16 --quiet -q --help -h" ;;
+    apply:-*) _lnorm_words "--output -o --op --normalized-shape -s --axes -a --groups -g --eps -e --weight -w --bias -b --weight-offset --model -m --name -n --running-mean --running-var --dtype -t --mean --rstd --bf16 --threads --quiet -q --help -h" ;;
+    grad:-*) _lnorm_words "--dx --dweight --dbias --op --normalized-shape -s --axes -a --groups -g --eps -e --weight -w --weight-offset --model -m --name -n --running-mean --running-var --dtype -t --bf16 --threads --quiet -q --help -h" ;;
     verify:-*) _lnorm_words "--op --normalized-shape -s --axes -a --groups -g --eps -e --weight -w --bias -b --weight-offset --model -m --name -n --running-mean --running-var --max-ulp -u --json --bf16 --quiet -q --help -h" ;;
     explain:-*) _lnorm_words "--op --normalized-shape -s --axes -a --groups -g --eps -e --svg --bf16 --help -h" ;;
     list:-*) _lnorm_words "--all --help -h" ;;
     info:-*) _lnorm_words "--help -h" ;;
+    bench:-*) _lnorm_words "--op --normalized-shape -s --axes -a --groups -g --eps -e --dtype -t --threads --seconds --help -h" ;;
     apply:*) _lnorm_files npy safetensors ;;
     grad:*) _lnorm_files npy safetensors ;;
     explain:*) _lnorm_files npy safetensors ;;

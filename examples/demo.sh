@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh PROGRAM [MODEL]: the program `lnorm` at work: what shares a mean, a real model's layer norms, and somebody
-# else's results judged. `make demo` runs it. Every result is checked by `lnorm verify` against exact arithmetic; the
+# demo.sh PROGRAM [MODEL]: the program `lnorm` at work: what shares a mean, a real model's layer norms, somebody else's
+# results judged, a speed. `make demo` runs it. Every result is checked by `lnorm verify` against exact arithmetic; the
 # status is 0 only if all of it is right.
 set -u
 lnorm=$1
@@ -59,6 +59,9 @@ for name in $names; do
     failures=$((failures + 1))
 done
 [ "$(echo "$names" | wc -l)" -eq 13 ] || { echo "demo: expected thirteen layer norms"; failures=$((failures + 1)); }
+
+title "3. Speed"
+expect 0 bench 64,768 --seconds 1
 
 [ $failures -eq 0 ] && exit 0
 printf '\ndemo: %d of the checks above failed.\n' "$failures"

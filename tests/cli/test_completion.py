@@ -44,7 +44,7 @@ class Completion(ProgramTest):
         self.assertIn(b"-F _lnorm lnorm", done.stdout)
 
     def test_verbs(self):
-        verbs = ["apply", "explain", "grad", "info", "list", "verify"]
+        verbs = ["apply", "bench", "explain", "grad", "info", "list", "verify"]
         self.assertEqual(self.complete(""), ["--help", "--version", *verbs])
         self.assertEqual(self.complete("ex"), ["explain"])
 

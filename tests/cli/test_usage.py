@@ -6,7 +6,7 @@ import unittest
 
 from program import PROGRAM, ProgramTest
 
-VERBS = ["apply", "grad", "verify", "explain", "list", "info"]
+VERBS = ["apply", "grad", "verify", "explain", "list", "info", "bench"]
 
 
 class Usage(ProgramTest):
@@ -46,7 +46,7 @@ class Usage(ProgramTest):
     def test_wrong_usage(self):
         for message, arguments in [
                 ("lnorm: expected a verb\nTry 'lnorm --help'.\n", ()),
-                ("lnorm: none: no such verb; expected apply, grad, verify, explain, list or info\n", ("none",)),
+                ("lnorm: none: no such verb; expected apply, grad, verify, explain, list, info or bench\n", ("none",)),
                 ("lnorm: : no such verb", ("",)),
                 ("lnorm: --axes: no such option; a verb comes first\n", ("--axes", "1", "apply")),
                 ("lnorm explain: --none: no such option", ("explain", "4,2", "--none")),

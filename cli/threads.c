@@ -1,0 +1,17 @@
+#include "threads.h"
+#include "report.h"
+#include "verb.h"
+
+int threads_create(lnorm_pool **pool, const arguments *a) {
+    lnorm_error error = LNORM_ERROR_INIT;
+    int64_t threads = 0;
+    *pool = NULL;
+    if (!arguments_integer(a, OPTION_THREADS, 1, &threads))
+        return USAGE;
+    if (threads == 1)
+        return DONE;
+    *pool = threads > INT32_MAX ? NULL : lnorm_pool_create((int32_t)threads, &error);
+    if (!*pool)
+        return report_usage("--threads: expected at most 4096, got %lld", (long long)threads);
+    return DONE;
+}
