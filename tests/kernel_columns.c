@@ -144,6 +144,27 @@ void test_channels(void **state) {
         }
 }
 
+/* Batch norm of a column-major [samples, channels, length]: the samples are what group norm's channels are elsewhere. */
+void test_column_major(void **state) {
+    static const int order[3] = {2, 1, 0};
+    (void)state;
+    for (int64_t samples = 2; samples < 12; samples++) {
+        const int64_t shape[3] = {samples, 5, 1 + samples * 37};
+        kernel_case c;
+        case_begin(&c, (uint64_t)samples, LNORM_BATCH_NORM, LNORM_FORWARD);
+        add_in_order(&c, LNORM_X, narrow[samples % 3], 3, shape, order, 0);
+        add_in_order(&c, LNORM_Y, narrow[samples % 3], 3, shape, order, 2);
+        add_parameters(&c, shape[1]);
+        add_statistics(&c, 1, &shape[1]);
+        case_add(&c, LNORM_RUNNING_MEAN, narrow[0], 1, &shape[1], LAYOUT_DENSE);
+        case_fill_flavour(&c, LNORM_RUNNING_MEAN, 0);
+        case_add(&c, LNORM_RUNNING_VAR, narrow[0], 1, &shape[1], LAYOUT_SCATTERED);
+        case_fill_flavour(&c, LNORM_RUNNING_VAR, 0);
+        check(&c);
+        case_end(&c);
+    }
+}
+
 /* Outputs that go past the caches: wide rows, rows that are less than a line, runs. */
 void test_streamed(void **state) {
     static const int order[2] = {0, 1}, channels_first[3] = {0, 1, 2};
