@@ -144,7 +144,7 @@ void test_channels(void **state) {
         }
 }
 
-/* Batch norm of a column-major [samples, channels, length]: the samples are what group norm's channels are elsewhere. */
+/* Batch norm of a column-major [samples, channels, length]: the samples are what channels are in a group. */
 void test_column_major(void **state) {
     static const int order[3] = {2, 1, 0};
     (void)state;

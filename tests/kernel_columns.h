@@ -1,5 +1,5 @@
-/* Cases of groups that lie side by side, for test_kernels.c. Each fails the test where an instruction set differs from the
- * reference. */
+/* Cases of groups that lie side by side, for test_kernels.c. Each fails the test where an instruction set differs from
+ * the reference. */
 #ifndef KERNEL_COLUMNS_H
 #define KERNEL_COLUMNS_H
 
