@@ -25,8 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Evaluation wider than double (x87) rounds twice. Wider than float only (s390x in ISO mode) is harmless: this
- * arithmetic is f64 throughout. */
+/* Evaluation wider than double (x87) rounds twice. Wider than float only (s390x in ISO mode) is harmless: each operation
+ * in f32 is assigned to a float, which rounds (reference_fast.c). */
 #if defined FLT_EVAL_METHOD && (FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 2)
 #error "lnorm needs double arithmetic evaluated as double: on i386 use -msse2 -mfpmath=sse"
 #endif
@@ -36,7 +36,13 @@ enum {
     LNORM_BLOCK = 256,     /* elements of a block */
     LNORM_ROW_BLOCK = 64,  /* outer indices added in order before they enter the tree */
     LNORM_SHORT = 16,      /* groups of at most this many elements take path B at once */
-    LNORM_KAPPA = 64       /* path A is kept where variance*64 >= mean^2 */
+    LNORM_KAPPA = 64,      /* path A is kept where variance*64 >= mean^2 */
+
+    /* the fast arithmetic */
+    LNORM_RUN_ROWS = 8,    /* a run is LNORM_BLOCK elements, eight rows of 32 that are added in f32 */
+    LNORM_RUN_COLS = 32,
+    LNORM_BLOCK_RUNS = 16, /* runs whose sums enter the f64 lanes before these are folded */
+    LNORM_ROW_GROUP = 8    /* outer indices that are added in f32 */
 };
 
 /* Sums of 0, 1, 2, ... terms (block sums) in a binary tree on their index: pairs, pairs of pairs; what is left merges

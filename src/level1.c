@@ -60,7 +60,7 @@ static void begin(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
     problem->statistics = LNORM_COMPUTED;
     problem->center = (uint8_t)job->a.center;
     problem->wide = 1;
-    problem->weight_offset = problem->accumulate = 0;
+    problem->fast = problem->weight_offset = problem->accumulate = 0;
     problem->eps = job->a.eps;
     problem->update = 0;
     problem->axes = 2;

@@ -70,9 +70,8 @@ static lnorm_status check_op(const lnorm_op *op, lnorm_error *error) {
         if (status)
             return status;
     }
-    if (op->arithmetic == LNORM_FAST || op->reserved)
-        return lnorm_fail(error, LNORM_UNSUPPORTED, "op.%s not in lnorm %s",
-                          op->reserved ? "reserved: expected 0, any other value is" : "arithmetic: LNORM_FAST is",
+    if (op->reserved)
+        return lnorm_fail(error, LNORM_UNSUPPORTED, "op.reserved: expected 0, any other value is not in lnorm %s",
                           LNORM_VERSION_STRING);
     if (op->pass > LNORM_BACKWARD && !over_trailing_axes(op->kind))
         return lnorm_fail(error, LNORM_UNSUPPORTED, "op.pass: %s has no %s in lnorm %s", kind_name(op->kind),
@@ -457,6 +456,7 @@ lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op,
     problem->weight_offset = (uint8_t)op.weight_offset;
     problem->accumulate = (uint8_t)op.accumulate;
     problem->wide = (uint8_t)is_wide(problem);
+    problem->fast = op.arithmetic == LNORM_FAST && !problem->wide && op.pass <= LNORM_BACKWARD;
     problem->eps = lnorm_eps_value(op.eps, problem->center, problem->operand[LNORM_X].element);
     return lay_out(problem, &op, &io, error);
 }

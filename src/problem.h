@@ -46,6 +46,7 @@ typedef struct lnorm_problem {
     uint8_t pass, statistics; /* enum lnorm_pass, lnorm_statistics */
     uint8_t center;           /* the mean is removed (0: RMS) */
     uint8_t wide;             /* some input is f64: the wide arithmetic */
+    uint8_t fast;             /* the fast arithmetic; neither: the narrow one */
     uint8_t weight_offset, accumulate;
     double eps;
     double update; /* q of the running statistics */
@@ -109,7 +110,7 @@ extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/ro
 extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
 extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: kernels/columns_*.inc */
 extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: kernels/general.inc */
-extern const lnorm_engine lnorm_engine_reference; /* everything: reference.c, reference_wide.c */
+extern const lnorm_engine lnorm_engine_reference; /* everything: reference*.c */
 
 /* What an lnorm_plan holds. Tests set engine and kernels to compare them. */
 typedef struct lnorm_plan_form {

@@ -4,7 +4,7 @@
 #include "reference.h"
 #include <math.h>
 
-/* What is kept of a group: its statistics (x - c - t is the deviation, v the variance), and means over it. */
+/* What is kept of a group: its statistics (as in lnorm_statistics_narrow), and means over it. */
 typedef struct group_record {
     double c, t, v, r;
     double c1, c2; /* M(g), M(g*xhat) */
@@ -234,6 +234,14 @@ static char statistics(const group_view *view) {
     return path;
 }
 
+lnorm_statistics_narrow lnorm_reference_statistics(const lnorm_problem *problem, const lnorm_data *data,
+                                                   int64_t group) {
+    group_record s = {0};
+    group_view view = view_of_group(problem, data, group, &s);
+    statistics(&view);
+    return (lnorm_statistics_narrow){s.c, s.t, s.v, s.r};
+}
+
 char lnorm_reference_path(const lnorm_problem *problem, const lnorm_data *data, int64_t group) {
     group_record record = {0};
     group_view view = view_of_group(problem, data, group, &record);
@@ -296,13 +304,23 @@ static void update_running(const group_view *view) {
     }
 }
 
-static void finish_forward(const group_view *view) {
+static void put_statistics(const group_view *view) {
     const group_record *s = view->record;
-    if (computed(view)) {
-        put_one(view, LNORM_MEAN, s->c + s->t);
-        put_one(view, LNORM_RSTD, s->r);
-        update_running(view);
-    }
+    put_one(view, LNORM_MEAN, s->c + s->t);
+    put_one(view, LNORM_RSTD, s->r);
+    update_running(view);
+}
+
+void lnorm_reference_put_statistics(const lnorm_problem *problem, const lnorm_data *data, int64_t group,
+                                    lnorm_statistics_narrow statistics) {
+    group_record record = {.c = statistics.c, .t = statistics.t, .v = statistics.v, .r = statistics.r};
+    group_view view = view_of_group(problem, data, group, &record);
+    put_statistics(&view);
+}
+
+static void finish_forward(const group_view *view) {
+    if (computed(view))
+        put_statistics(view);
     if (!has(view, LNORM_Y))
         return;
     for (int64_t i = 0; i < view->space->count; i++) {

@@ -1,4 +1,4 @@
-/* The definition (docs/arithmetic.md) in plain C, in two arithmetics with one interface. */
+/* The definition (docs/arithmetic.md) in plain C, in three arithmetics with one interface. */
 #ifndef LNORM_REFERENCE_H
 #define LNORM_REFERENCE_H
 
@@ -20,6 +20,18 @@ typedef struct lnorm_definition {
 
 extern const lnorm_definition lnorm_definition_narrow; /* reference.c */
 extern const lnorm_definition lnorm_definition_wide;   /* reference_wide.c */
+extern const lnorm_definition lnorm_definition_fast;   /* reference_fast.c */
+
+/* Statistics of a group: x - c - t is the deviation, v the variance (not set where an rstd is given). */
+typedef struct lnorm_statistics_narrow {
+    double c, t, v, r;
+} lnorm_statistics_narrow;
+
+/* Those of the narrow arithmetic, computed or given; and what a forward pass that computes them makes of them: mean,
+ * rstd, running statistics. */
+lnorm_statistics_narrow lnorm_reference_statistics(const lnorm_problem *problem, const lnorm_data *data, int64_t group);
+void lnorm_reference_put_statistics(const lnorm_problem *problem, const lnorm_data *data, int64_t group,
+                                    lnorm_statistics_narrow statistics);
 
 /* Which way the narrow statistics of a group take: 'A', 'B', or '-' where they are given (for tests). */
 char lnorm_reference_path(const lnorm_problem *problem, const lnorm_data *data, int64_t group);

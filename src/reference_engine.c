@@ -1,4 +1,4 @@
-/* The engine that runs a definition, narrow or wide, on any problem: a loop over groups and one over entries. */
+/* The engine that runs a definition, narrow, wide or fast, on any problem: a loop over groups and one over entries. */
 #include "grid.h"
 #include "reference.h"
 
@@ -14,7 +14,9 @@ static lnorm_grid grid_of_entries(const lnorm_problem *problem, enum lnorm_opera
 }
 
 static const lnorm_definition *definition_of(const lnorm_problem *problem) {
-    return problem->wide ? &lnorm_definition_wide : &lnorm_definition_narrow;
+    return problem->wide   ? &lnorm_definition_wide
+           : problem->fast ? &lnorm_definition_fast
+                           : &lnorm_definition_narrow;
 }
 
 static int wants_affine(const lnorm_problem *problem) {

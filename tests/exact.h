@@ -27,6 +27,9 @@ enum { EXACT_LANES = 16, EXACT_BLOCK = 256, EXACT_ROW_BLOCK = 64, EXACT_SHORT = 
  *     y_tangent     max(|y_tangent|, |weight|*U with x_tangent for v, |weight_tangent|*X, |bias_tangent|)
  *     mean_tangent  M(x_tangent);   rstd_tangent: r^2*M(x_tangent*X)
  *
+ * Fast: X is at least |mean|*r*2^-23, too, where statistics are given, y has |weight|*X for |weight|, and the scale of
+ * dx is r*(|g| + M(g) + X*M(g*X)).
+ *
  * error is in units of 2^-53 (exact_number.h); 0 says that the arithmetic, wide or not, must give the value itself. */
 typedef struct exact_result {
     uint32_t axes;

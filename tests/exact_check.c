@@ -1,7 +1,7 @@
 #include "exact_check.h"
 #include <stdio.h>
 
-exact_found exact_table[2][LNORM_OPERANDS][LNORM_ELEMENT_ABSENT];
+exact_found exact_table[3][LNORM_OPERANDS][LNORM_ELEMENT_ABSENT];
 
 /* Digits of the significand, exponent of the smallest number above 0, and the exponent that overflows. */
 static const struct format {
@@ -37,7 +37,7 @@ static long double tolerance(const lnorm_problem *problem, enum lnorm_operand op
         return before;
     long double allowed = exact_spacing(element, size + before) / 2 + before;
     long double promise = 0.501L * exact_spacing(element, scale);
-    return operand == LNORM_Y && !problem->wide && promise < allowed ? promise : allowed;
+    return operand == LNORM_Y && !problem->wide && !problem->fast && promise < allowed ? promise : allowed;
 }
 
 /* One result against one exact value. `judged`: by its distance; else there is nothing to measure. */
@@ -64,6 +64,8 @@ static verdict judge(const lnorm_problem *problem, enum lnorm_operand operand, d
         v.accepted = isnan(got);
         return v;
     }
+    if (problem->fast && isinf(error))
+        return v;
     /* The stated exception of f64 gradients: r*|g| beyond 2^1024. */
     if (problem->wide && operand > LNORM_RUNNING_VAR && !(scale < 0x1p1023L))
         return v;
@@ -88,13 +90,14 @@ int exact_accepts(const lnorm_problem *problem, enum lnorm_operand operand, doub
     return judge(problem, operand, got, exact, i).accepted;
 }
 
+/* `floor`: further down an f64's own spacing is what counts, or an f32's. */
 static void record(exact_found *found, enum lnorm_element element, const verdict *v, const exact_result *exact,
-                   int64_t i) {
+                   int64_t i, long double floor) {
     long double scale = exact->scale[i], ulps = v->difference / exact_spacing(element, scale);
     found->results++;
     found->correct += v->difference <= exact_spacing(element, exact_size(exact->value[i])) / 2;
     found->ulps = ulps > found->ulps ? ulps : found->ulps;
-    if (scale >= 0x1p-1000L) { /* further down an f64's own spacing is what counts */
+    if (scale >= floor) {
         long double units = v->difference / (EXACT_U * scale), bound = exact->error[i] / scale;
         found->units = units > found->units ? units : found->units;
         found->allowed = bound > found->allowed ? bound : found->allowed;
@@ -103,7 +106,12 @@ static void record(exact_found *found, enum lnorm_element element, const verdict
         found->share = v->difference / v->allowed;
 }
 
+static int table_of(const lnorm_problem *problem) {
+    return problem->fast ? 2 : problem->wide;
+}
+
 int64_t exact_check(const lnorm_problem *problem, const lnorm_data *data, const exact *e) {
+    static const char *const names[] = {"narrow", "wide", "fast"};
     int64_t refused = 0;
     for (int k = 0; k < LNORM_OPERANDS; k++) {
         enum lnorm_operand operand = (enum lnorm_operand)k;
@@ -113,10 +121,11 @@ int64_t exact_check(const lnorm_problem *problem, const lnorm_data *data, const 
             double got = exact_load(element, data->at[k], exact_offset(problem, operand, result->axes, i));
             verdict v = judge(problem, operand, got, result, i);
             if (v.judged)
-                record(&exact_table[problem->wide][k][element], element, &v, result, i);
+                record(&exact_table[table_of(problem)][k][element], element, &v, result, i,
+                       problem->fast ? 0x1p-90L : 0x1p-1000L);
             if (!v.accepted && refused++ < 3)
                 printf("%s[%lld], type %d, %s arithmetic: got %a, exact %a, off by %Lg, allowed %Lg, scale %Lg\n",
-                       lnorm_operand_name(operand), (long long)i, (int)element, problem->wide ? "wide" : "narrow", got,
+                       lnorm_operand_name(operand), (long long)i, (int)element, names[table_of(problem)], got,
                        mpfr_get_d(result->value[i], MPFR_RNDN), v.difference, v.allowed, result->scale[i]);
         }
     }
@@ -128,6 +137,20 @@ static void print_ulps(const exact_found *found) {
         printf(" %7.4Lf %5.1f%%", found->ulps, 100.0 * (double)found->correct / (double)found->results);
     else
         printf(" %14s", "-");
+}
+
+static void print_fast(void) {
+    printf("fast arithmetic: worst error of f64 results (f32 before its last rounding) in 2^-24 of the scale; share of "
+           "what is allowed, by type\n");
+    for (int k = 0; k < LNORM_OPERANDS; k++) {
+        const exact_found *found = exact_table[2][k];
+        if (!found[LNORM_ELEMENT_F32].results)
+            continue;
+        printf("%-15s %8.3Lf ", lnorm_operand_name((enum lnorm_operand)k), found[LNORM_ELEMENT_F64].units * 0x1p-29L);
+        for (int element = 0; element < LNORM_ELEMENT_ABSENT; element++)
+            printf(" %.3Lf", found[element].share);
+        printf("\n");
+    }
 }
 
 void exact_print_table(void) {
@@ -157,4 +180,5 @@ void exact_print_table(void) {
     }
     printf("%lld results; the worst used %.3Lf of what is allowed (narrow), %.3Lf (wide)\n", (long long)results,
            share[0], share[1]);
+    print_fast();
 }

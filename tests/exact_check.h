@@ -13,7 +13,7 @@ typedef struct exact_found {
     long double share;          /* worst error over what is allowed */
 } exact_found;
 
-extern exact_found exact_table[2][LNORM_OPERANDS][LNORM_ELEMENT_ABSENT]; /* [wide] */
+extern exact_found exact_table[3][LNORM_OPERANDS][LNORM_ELEMENT_ABSENT]; /* [0: narrow, 1: wide, 2: fast] */
 
 /* Compares every output of the problem; returns the number of results that are too far off and prints the first few. */
 int64_t exact_check(const lnorm_problem *problem, const lnorm_data *data, const exact *e);

@@ -321,11 +321,13 @@ static void draw_operands(exact_case *c, exact_random *random, enum lnorm_elemen
     }
 }
 
-void exact_draw(exact_case *c, exact_random *random, lnorm_kind kind, lnorm_pass pass, enum lnorm_element element) {
+void exact_draw(exact_case *c, exact_random *random, lnorm_arithmetic arithmetic, lnorm_kind kind, lnorm_pass pass,
+                enum lnorm_element element) {
     lnorm_error error = LNORM_ERROR_INIT;
     *c = (exact_case){.op = LNORM_OP_INIT, .io = LNORM_IO_INIT};
     c->op.kind = kind;
     c->op.pass = pass;
+    c->op.arithmetic = arithmetic;
     draw_options(c, random);
     c->size = draw_size(random);
     c->groups = draw_groups(random, c->size);

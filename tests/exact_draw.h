@@ -31,7 +31,8 @@ typedef struct exact_case {
 /* Draws shapes, axes, options, element types, strides and values; `element`: that of x and, mostly, of the rest.
  * Inputs and outputs that are read have values, all other outputs a filling. Fails the running test where
  * lnorm_problem_init refuses. */
-void exact_draw(exact_case *c, exact_random *random, lnorm_kind kind, lnorm_pass pass, enum lnorm_element element);
+void exact_draw(exact_case *c, exact_random *random, lnorm_arithmetic arithmetic, lnorm_kind kind, lnorm_pass pass,
+                enum lnorm_element element);
 void exact_case_free(exact_case *c);
 
 /* Values of every input operand, by group (exact_values.c). */

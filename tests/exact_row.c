@@ -16,6 +16,8 @@ void exact_store(exact_row *row, enum lnorm_operand operand, int64_t index, cons
     mpfr_set(result->value[index], n->value, MPFR_RNDN);
     result->scale[index] = larger(scale, n->size);
     result->error[index] = n->error;
+    if (row->problem->fast)
+        result->error[index] = exact_fast_error(row, operand, result->scale[index], n->error);
 }
 
 /* -- Statistics ---------------------------------------------------------------------------------------------------- */
@@ -165,8 +167,13 @@ static void statistics(exact_row *row) {
                 number_sub(&row->xhat[i], &row->xhat[i], mean);
         }
     }
-    for (int64_t i = 0; i < row->n; i++)
+    row->least_x = row->problem->fast ? exact_fast_reach(row) : 1;
+    row->reach = 1;
+    for (int64_t i = 0; i < row->n; i++) {
         number_mul(&row->xhat[i], &row->xhat[i], r);
+        row->reach = larger(row->reach, row->xhat[i].size);
+    }
+    row->reach_of_all = larger(row->reach_of_all, row->reach);
 }
 
 /* -- Parts of the formulas ----------------------------------------------------------------------------------------- */
@@ -190,7 +197,7 @@ static void times_weight(exact_row *row, number *a, int64_t i) {
 }
 
 static long double unit_xhat(const exact_row *row, int64_t i) {
-    return larger(1, row->xhat[i].size);
+    return larger(row->least_x, row->xhat[i].size);
 }
 
 /* M(a), M(a*xhat), and the means of their magnitudes. */
@@ -229,6 +236,12 @@ static long double projected_scale(const exact_row *row, const number *w, int64_
     if (!constant(row))
         largest = larger(larger(largest, magnitudes->one), row->xhat[i].size * magnitudes->xhat);
     return row->mean[EXACT_R].size * largest;
+}
+
+/* The magnitudes of a projection's terms. */
+static long double terms_scale(const exact_row *row, const number *w, int64_t i,
+                               const struct exact_magnitudes *magnitudes) {
+    return constant(row) ? w->size : w->size + magnitudes->one + unit_xhat(row, i) * magnitudes->wide;
 }
 
 /* r*(projection of w); with constant statistics r*w */
@@ -288,7 +301,7 @@ static void forward(exact_row *row) {
     for (int64_t i = 0; i < row->n; i++) {
         number_copy(y, &row->xhat[i]);
         times_weight(row, y, i);
-        long double scale = larger(fabsl((long double)weight_at(row, i)), y->size);
+        long double scale = larger(fabsl((long double)weight_at(row, i)) * row->least_x, y->size);
         if (has(row, LNORM_BIAS)) {
             number_set(bias, row->in[LNORM_BIAS][i]);
             number_add(y, y, bias);
@@ -318,10 +331,13 @@ static void backward(exact_row *row) {
     set_g(row);
     for (int64_t i = 0; i < row->n; i++) {
         projected(row, t, &row->g[i], i, EXACT_C1, EXACT_C2);
-        exact_store(row, LNORM_DX, row->at[i].element, t, projected_scale(row, &row->g[i], i, &row->of_g));
+        long double scale = projected_scale(row, &row->g[i], i, &row->of_g);
+        if (row->problem->fast)
+            scale = row->mean[EXACT_R].size * terms_scale(row, &row->g[i], i, &row->of_g);
+        exact_store(row, LNORM_DX, row->at[i].element, t, scale);
         number_set(t, row->in[LNORM_DY][i]);
         push_affine(&row->dbias, row->at[i].bias, t, t->size);
-        long double scale = t->size * unit_xhat(row, i);
+        scale = t->size * unit_xhat(row, i);
         number_mul(t, t, &row->xhat[i]);
         push_affine(&row->dweight, row->at[i].weight, t, scale);
     }
@@ -365,12 +381,6 @@ static void second_dx(exact_row *row, number *out, const number *d, int64_t i) {
     number_mul(t, &row->mean[EXACT_R], &row->mean[EXACT_R]);
     number_mul(out, t, out);
     mpfr_neg(out->value, out->value, MPFR_RNDN);
-}
-
-/* The magnitudes of a projection's terms. */
-static long double terms_scale(const exact_row *row, const number *w, int64_t i,
-                               const struct exact_magnitudes *magnitudes) {
-    return constant(row) ? w->size : w->size + magnitudes->one + unit_xhat(row, i) * magnitudes->wide;
 }
 
 static void double_backward(exact_row *row) {

@@ -35,11 +35,18 @@ typedef struct exact_row {
         long double one, xhat, wide;
     } of_g, of_w;
     exact_affine dweight, dbias;
+    long double least_x;             /* X is at least this: 1, fast with given statistics also |mean|*r*2^-23 */
+    long double reach, reach_of_all; /* the largest |xhat| or 1, of the group and of all groups so far */
 } exact_row;
 
 void *exact_memory(int64_t count, size_t size);
 int exact_chain(int64_t count);
 void exact_store(exact_row *row, enum lnorm_operand operand, int64_t index, const number *n, long double scale);
+
+/* exact_fast.c: what X is at least, and the bound that takes the place of `error`. INFINITY: any result will do. */
+long double exact_fast_reach(const exact_row *row);
+long double exact_fast_error(const exact_row *row, enum lnorm_operand operand, long double scale, long double error);
+
 void exact_row_compute(exact_row *row);
 
 #endif

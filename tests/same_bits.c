@@ -277,8 +277,8 @@ static void describe(const operation *o, char *text, size_t size) {
                         statistics[o->op.statistics]);
     for (int axis = 0; axis < o->ndim; axis++)
         used += snprintf(text + used, size - (size_t)used, axis ? ",%d" : "%d", (int)o->shape[axis]);
-    snprintf(text + used, size - (size_t)used, "] %s%s%s", fill_names[o->fill], o->note ? " " : "",
-             o->note ? o->note : "");
+    snprintf(text + used, size - (size_t)used, "] %s%s%s%s", fill_names[o->fill], o->note ? " " : "",
+             o->note ? o->note : "", o->op.arithmetic == LNORM_FAST ? " fast" : "");
 }
 
 static void run(const operation *o) {
@@ -505,6 +505,8 @@ static void list_channels(void) {
     }
 }
 
+#include "same_bits_fast.h"
+
 int main(int argc, char **argv) {
     hostile = argc > 1 && strcmp(argv[1], "hostile") == 0;
     if (argc > 2 || (argc == 2 && !hostile)) {
@@ -522,6 +524,9 @@ int main(int argc, char **argv) {
     list_axes();
     list_broadcast();
     list_channels();
+    list_fast_rows();
+    list_fast_options();
+    list_fast_tensors();
     if (failures)
         fprintf(stderr, "same_bits: %d results failed or differ from the first way of computing them\n", failures);
     return failures != 0;
