@@ -440,6 +440,11 @@ static lnorm_status lay_out(lnorm_problem *problem, const lnorm_op *op, const ln
     return LNORM_OK;
 }
 
+/* Short groups are not bound by the arithmetic of their elements. */
+static int has_fast_form(const lnorm_problem *problem) {
+    return !problem->wide && problem->pass <= LNORM_BACKWARD && problem->element.count > LNORM_SHORT;
+}
+
 lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op, const lnorm_io *user_io,
                                 lnorm_error *error) {
     lnorm_op op;
@@ -456,7 +461,9 @@ lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op,
     problem->weight_offset = (uint8_t)op.weight_offset;
     problem->accumulate = (uint8_t)op.accumulate;
     problem->wide = (uint8_t)is_wide(problem);
-    problem->fast = op.arithmetic == LNORM_FAST && !problem->wide && op.pass <= LNORM_BACKWARD;
     problem->eps = lnorm_eps_value(op.eps, problem->center, problem->operand[LNORM_X].element);
-    return lay_out(problem, &op, &io, error);
+    if ((status = lay_out(problem, &op, &io, error)))
+        return status;
+    problem->fast = op.arithmetic == LNORM_FAST && has_fast_form(problem);
+    return LNORM_OK;
 }
