@@ -117,6 +117,7 @@ typedef struct lnorm_kernels {
     lnorm_rows_forward *rows_forward[LNORM_ROWS_SLOTS];
     lnorm_rows_backward *rows_backward[LNORM_ROWS_SLOTS];
     lnorm_long long_rows[LNORM_ROWS_SLOTS];
+    lnorm_rows_forward *rows_fast_forward[LNORM_ROWS_SLOTS]; /* the fast arithmetic */
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
     void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);

@@ -65,7 +65,7 @@ static int long_slot(const lnorm_problem *problem) {
 
 static int long_takes(const lnorm_problem *problem) {
     int saved = problem->statistics == LNORM_SAVED && problem->pass == LNORM_BACKWARD;
-    if (problem->wide || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
+    if (problem->wide || problem->fast || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
         return 0;
     if (problem->statistics != LNORM_COMPUTED && !saved)
         return 0;

@@ -46,12 +46,11 @@ int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, in
     return engine->tasks(problem, phase);
 }
 
-/* Of the engines with kernels, the rows have the fast arithmetic. */
 static const lnorm_engine *engine_for(const lnorm_problem *problem) {
     static const lnorm_engine *const engines[] = {&lnorm_engine_long, &lnorm_engine_rows, &lnorm_engine_columns,
                                                   &lnorm_engine_general, &lnorm_engine_wide};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
-        if ((!problem->fast || engines[i] == &lnorm_engine_rows) && engines[i]->takes(problem))
+        if (engines[i]->takes(problem))
             return engines[i];
     return &lnorm_engine_reference;
 }

@@ -52,7 +52,9 @@ static int rows_slot(const lnorm_problem *problem) {
 
 static int rows_takes(const lnorm_problem *problem) {
     int saved = problem->statistics == LNORM_SAVED && problem->pass == LNORM_BACKWARD;
-    if (problem->wide || problem->fast || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
+    if (problem->wide || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
+        return 0;
+    if (problem->fast && problem->pass != LNORM_FORWARD)
         return 0;
     if (problem->statistics != LNORM_COMPUTED && !saved)
         return 0;
@@ -386,6 +388,10 @@ static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
     return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
 }
 
+static lnorm_rows_forward *forward_kernel(const lnorm_problem *problem, const lnorm_kernels *kernels, int slot) {
+    return problem->fast ? kernels->rows_fast_forward[slot] : kernels->rows_forward[slot];
+}
+
 static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                      int phase, int64_t task) {
     lnorm_rows_job job = job_of(problem, data);
@@ -393,7 +399,7 @@ static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const
     lnorm_grid grid = grid_of_rows(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
     if (problem->pass == LNORM_FORWARD)
-        forward_range(&job, kernels->rows_forward[job.slot], begin, end);
+        forward_range(&job, forward_kernel(problem, kernels, job.slot), begin, end);
     else if (phase == 0 && swept)
         run_slice(&job, kernels, task);
     else if (phase == 1)

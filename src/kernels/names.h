@@ -9,6 +9,7 @@
 #include "../simd/isa_build.h"
 #include "bundle.h"
 #include "columns.h"
+#include "fast.h"
 #include "tiles.h"
 
 #define LNORM_ISA_PASTE(name, suffix) name##_##suffix
@@ -148,6 +149,50 @@
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)
 #define ln_forward_one LNORM_ISA_NAME(ln_forward_one)
 #define ln_rows_forward LNORM_ISA_NAME(ln_rows_forward)
+
+/* vec_*.h, f32 */
+#define vf LNORM_ISA_NAME(vf)
+#define vf_set1 LNORM_ISA_NAME(vf_set1)
+#define vf_add LNORM_ISA_NAME(vf_add)
+#define vf_sub LNORM_ISA_NAME(vf_sub)
+#define vf_mul LNORM_ISA_NAME(vf_mul)
+#define vf_widen LNORM_ISA_NAME(vf_widen)
+#define vf_widen_f16 LNORM_ISA_NAME(vf_widen_f16)
+#define vf_load_f32 LNORM_ISA_NAME(vf_load_f32)
+#define vf_load_f16 LNORM_ISA_NAME(vf_load_f16)
+#define vf_load_bf16 LNORM_ISA_NAME(vf_load_bf16)
+#define vf_store_f32 LNORM_ISA_NAME(vf_store_f32)
+#define vf_store_f16 LNORM_ISA_NAME(vf_store_f16)
+#define vf_store_bf16 LNORM_ISA_NAME(vf_store_bf16)
+
+/* rows_fast.inc */
+#define vf_load LNORM_ISA_NAME(vf_load)
+#define vf_store LNORM_ISA_NAME(vf_store)
+#define ln_run_tree LNORM_ISA_NAME(ln_run_tree)
+#define ln_run_columns LNORM_ISA_NAME(ln_run_columns)
+#define ln_run_add LNORM_ISA_NAME(ln_run_add)
+#define ln_run_moments LNORM_ISA_NAME(ln_run_moments)
+#define ln_run_part LNORM_ISA_NAME(ln_run_part)
+#define ln_runs_block LNORM_ISA_NAME(ln_runs_block)
+#define ln_runs LNORM_ISA_NAME(ln_runs)
+#define ln_runs_f16 LNORM_ISA_NAME(ln_runs_f16)
+#define ln_runs_bf16 LNORM_ISA_NAME(ln_runs_bf16)
+#define ln_fast_statistics LNORM_ISA_NAME(ln_fast_statistics)
+#define ln_fast_row LNORM_ISA_NAME(ln_fast_row)
+#define ln_fast_value LNORM_ISA_NAME(ln_fast_value)
+#define ln_fast_columns LNORM_ISA_NAME(ln_fast_columns)
+#define ln_fast_part LNORM_ISA_NAME(ln_fast_part)
+#define ln_fast_sweep LNORM_ISA_NAME(ln_fast_sweep)
+#define ln_fast_shifted LNORM_ISA_NAME(ln_fast_shifted)
+#define ln_fast_f32 LNORM_ISA_NAME(ln_fast_f32)
+#define ln_fast_f16 LNORM_ISA_NAME(ln_fast_f16)
+#define ln_fast_bf16 LNORM_ISA_NAME(ln_fast_bf16)
+#define ln_fast_shift_of LNORM_ISA_NAME(ln_fast_shift_of)
+#define ln_fast_apply LNORM_ISA_NAME(ln_fast_apply)
+#define ln_fast_convert LNORM_ISA_NAME(ln_fast_convert)
+#define ln_fast_affine LNORM_ISA_NAME(ln_fast_affine)
+#define ln_fast_tile LNORM_ISA_NAME(ln_fast_tile)
+#define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
 /* rows_backward.inc */
 #define ln_row_gradient LNORM_ISA_NAME(ln_row_gradient)

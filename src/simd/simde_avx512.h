@@ -16,6 +16,11 @@
 #undef _mm512_fmsub_pd
 #define _mm512_fmadd_pd lnorm_mm512_fmadd_pd
 #define _mm512_fmsub_pd lnorm_mm512_fmsub_pd
+#define _mm512_cvtph_ps lnorm_mm512_cvtph_ps
+#define _mm512_cvtps_ph lnorm_mm512_cvtps_ph
+#define _mm512_cvtepu16_epi32 lnorm_mm512_cvtepu16_epi32
+#define _mm512_cvtepi32_epi16 lnorm_mm512_cvtepi32_epi16
+#define _mm512_extractf32x8_ps lnorm_mm512_extractf32x8_ps
 #define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
 #define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps
 #define _mm_maskz_loadu_epi16 lnorm_mm_maskz_loadu_epi16
@@ -71,6 +76,39 @@ static inline __m128i lnorm_mm_maskz_loadu_epi16(unsigned int mask, const void *
     uint16_t lane[8] = {0};
     lnorm_copy_marked(lane, at, mask, sizeof *lane);
     return _mm_loadu_si128((const __m128i *)lane);
+}
+
+static inline __m512 lnorm_mm512_cvtph_ps(__m256i a) {
+    __m256 half[2] = {_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1))};
+    return _mm512_loadu_ps(half);
+}
+
+static inline __m256i lnorm_mm512_cvtps_ph(__m512 a, int rounding) {
+    __m256 half[2];
+    (void)rounding;
+    _mm512_storeu_ps(half, a);
+    return _mm256_set_m128i(_mm256_cvtps_ph(half[1], 0), _mm256_cvtps_ph(half[0], 0));
+}
+
+static inline __m512i lnorm_mm512_cvtepu16_epi32(__m256i a) {
+    __m256i half[2] = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(a)),
+                       _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1))};
+    return _mm512_loadu_si512(half);
+}
+
+static inline __m256i lnorm_mm512_cvtepi32_epi16(__m512i a) {
+    uint32_t wide[16];
+    uint16_t narrow[16];
+    _mm512_storeu_si512(wide, a);
+    for (int k = 0; k < 16; k++)
+        narrow[k] = (uint16_t)wide[k];
+    return _mm256_loadu_si256((const __m256i *)narrow);
+}
+
+static inline __m256 lnorm_mm512_extractf32x8_ps(__m512 a, int half) {
+    __m256 halves[2];
+    _mm512_storeu_ps(halves, a);
+    return halves[half];
 }
 
 static inline void lnorm_mm512_mask_storeu_pd(void *at, unsigned int mask, __m512d a) {

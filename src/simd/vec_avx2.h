@@ -24,6 +24,12 @@
  *   vd_power(a)                the power of two of a's exponent field: 0 for zero and subnormals, infinite for a NaN
  *   vd_zero_below(a, m, limit) a, and +0.0 where m < limit
  *   vd_differ(a, b)            true where some lanes differ as numbers, or are NaN
+ *
+ * VF_WIDTH = 2*VD_WIDTH f32 (scalar: one), for the fast arithmetic. Each operation is rounded to f32:
+ *   vf_set1 vf_add vf_sub vf_mul
+ *   vf_load_T(at)              VF_WIDTH elements of 32 or 16 bits
+ *   vf_store_T(at, a)          one rounding
+ *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
  */
 #include "../access.h"
 #include <immintrin.h>
@@ -351,3 +357,63 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+/* -- f32 ----------------------------------------------------------------------------------------------------------- */
+
+#define VF_WIDTH 8
+
+typedef __m256 vf;
+
+LNORM_INLINE vf vf_set1(float a) {
+    return _mm256_set1_ps(a);
+}
+
+LNORM_INLINE vf vf_add(vf a, vf b) {
+    return _mm256_add_ps(a, b);
+}
+
+LNORM_INLINE vf vf_sub(vf a, vf b) {
+    return _mm256_sub_ps(a, b);
+}
+
+LNORM_INLINE vf vf_mul(vf a, vf b) {
+    return _mm256_mul_ps(a, b);
+}
+
+LNORM_INLINE void vf_widen(vf a, vd wide[2]) {
+    wide[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
+    wide[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
+}
+
+LNORM_INLINE vf vf_load_f32(const void *at) {
+    return _mm256_loadu_ps((const float *)at);
+}
+
+LNORM_INLINE vf vf_load_f16(const void *at) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
+}
+
+LNORM_INLINE vf vf_load_bf16(const void *at) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)at));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+LNORM_INLINE void vf_store_f32(void *at, vf a) {
+    _mm256_storeu_ps((float *)at, a);
+}
+
+LNORM_INLINE void vf_store_f16(void *at, vf a) {
+    _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+
+/* Nearest even: 0x7fff and the last bit kept are added, and a carry steps the exponent. A NaN stays one: nothing is added
+ * to it, and it is made quiet. */
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    __m256i bits = _mm256_castps_si256(a), nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i up = _mm256_andnot_si256(nan, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(bits, _mm256_and_si256(nan, _mm256_set1_epi32(0x400000)));
+    __m256i half = _mm256_srli_epi32(_mm256_add_epi32(quiet, up), 16);
+    _mm_storeu_si128((__m128i *)at,
+                     _mm_packus_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
+}

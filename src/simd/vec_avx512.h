@@ -275,3 +275,61 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+/* -- f32 ----------------------------------------------------------------------------------------------------------- */
+
+#define VF_WIDTH 16
+
+typedef __m512 vf;
+
+LNORM_INLINE vf vf_set1(float a) {
+    return _mm512_set1_ps(a);
+}
+
+LNORM_INLINE vf vf_add(vf a, vf b) {
+    return _mm512_add_ps(a, b);
+}
+
+LNORM_INLINE vf vf_sub(vf a, vf b) {
+    return _mm512_sub_ps(a, b);
+}
+
+LNORM_INLINE vf vf_mul(vf a, vf b) {
+    return _mm512_mul_ps(a, b);
+}
+
+LNORM_INLINE void vf_widen(vf a, vd wide[2]) {
+    wide[0] = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
+    wide[1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
+}
+
+LNORM_INLINE vf vf_load_f32(const void *at) {
+    return _mm512_loadu_ps(at);
+}
+
+LNORM_INLINE vf vf_load_f16(const void *at) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at));
+}
+
+LNORM_INLINE vf vf_load_bf16(const void *at) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+LNORM_INLINE void vf_store_f32(void *at, vf a) {
+    _mm512_storeu_ps(at, a);
+}
+
+LNORM_INLINE void vf_store_f16(void *at, vf a) {
+    _mm256_storeu_si256((__m256i *)at, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    __m512i bits = _mm512_castps_si512(a);
+    __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
+    __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    __m512i half = _mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16);
+    _mm256_storeu_si256((__m256i *)at, _mm512_cvtepi32_epi16(half));
+}

@@ -311,3 +311,59 @@ LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64
     vd_put_row_16(to + 2 * to_pitch, vzip1_u32(ab_high, cd_high));
     vd_put_row_16(to + 3 * to_pitch, vzip2_u32(ab_high, cd_high));
 }
+
+/* -- f32 ----------------------------------------------------------------------------------------------------------- */
+
+#define VF_WIDTH 4
+
+typedef float32x4_t vf;
+
+LNORM_INLINE vf vf_set1(float a) {
+    return vdupq_n_f32(a);
+}
+
+LNORM_INLINE vf vf_add(vf a, vf b) {
+    return vaddq_f32(a, b);
+}
+
+LNORM_INLINE vf vf_sub(vf a, vf b) {
+    return vsubq_f32(a, b);
+}
+
+LNORM_INLINE vf vf_mul(vf a, vf b) {
+    return vmulq_f32(a, b);
+}
+
+LNORM_INLINE void vf_widen(vf a, vd wide[2]) {
+    wide[0] = vcvt_f64_f32(vget_low_f32(a));
+    wide[1] = vcvt_high_f64_f32(a);
+}
+
+LNORM_INLINE vf vf_load_f32(const void *at) {
+    return vreinterpretq_f32_u8(vld1q_u8((const uint8_t *)at));
+}
+
+LNORM_INLINE vf vf_load_f16(const void *at) {
+    return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)at)));
+}
+
+LNORM_INLINE vf vf_load_bf16(const void *at) {
+    return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)at)), 16));
+}
+
+LNORM_INLINE void vf_store_f32(void *at, vf a) {
+    vst1q_u8((uint8_t *)at, vreinterpretq_u8_f32(a));
+}
+
+LNORM_INLINE void vf_store_f16(void *at, vf a) {
+    vst1_u8((uint8_t *)at, vreinterpret_u8_f16(vcvt_f16_f32(a)));
+}
+
+/* As in vec_avx2.h. */
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    uint32x4_t bits = vreinterpretq_u32_f32(a), number = vceqq_f32(a, a);
+    uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    uint32x4_t up = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
+    uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    vst1_u8((uint8_t *)at, vreinterpret_u8_u16(vshrn_n_u32(vbslq_u32(number, up, quiet), 16)));
+}

@@ -199,3 +199,59 @@ LNORM_INLINE vd vd_load_bf16_part(const void *at, int64_t n) {
 LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
     (void)at, (void)n, (void)a;
 }
+
+/* -- f32 ----------------------------------------------------------------------------------------------------------- */
+
+#define VF_WIDTH 1
+
+typedef float vf;
+
+LNORM_INLINE vf vf_set1(float a) {
+    return a;
+}
+
+/* The assignments round where C evaluates in a wider type. */
+LNORM_INLINE vf vf_add(vf a, vf b) {
+    vf sum = a + b;
+    return sum;
+}
+
+LNORM_INLINE vf vf_sub(vf a, vf b) {
+    vf difference = a - b;
+    return difference;
+}
+
+LNORM_INLINE vf vf_mul(vf a, vf b) {
+    vf product = a * b;
+    return product;
+}
+
+LNORM_INLINE void vf_widen(vf a, vd wide[1]) {
+    wide[0] = (double)a;
+}
+
+LNORM_INLINE vf vf_load_f32(const void *at) {
+    float value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+LNORM_INLINE vf vf_load_f16(const void *at) {
+    return (float)vd_load_f16(at);
+}
+
+LNORM_INLINE vf vf_load_bf16(const void *at) {
+    return (float)vd_load_bf16(at);
+}
+
+LNORM_INLINE void vf_store_f32(void *at, vf a) {
+    memcpy(at, &a, sizeof a);
+}
+
+LNORM_INLINE void vf_store_f16(void *at, vf a) {
+    vd_store_f16(at, (double)a);
+}
+
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    vd_store_bf16(at, (double)a);
+}

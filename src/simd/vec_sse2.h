@@ -128,13 +128,17 @@ LNORM_INLINE __m128i vd_halves_part(const void *at, int64_t n) {
 
 /* Exponent and fraction in an f32's place are the magnitude times 2^-112, subnormals included, and the product with
  * 2^112 is exact. Infinities and NaNs, whose exponent is 31 there, get that of f32. */
-LNORM_INLINE vd vd_widen_f16(__m128i halves) {
+LNORM_INLINE __m128 vf_widen_f16(__m128i halves) {
     __m128i bits = _mm_unpacklo_epi16(halves, _mm_setzero_si128());
     __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(0x7fff));
     __m128i sign = _mm_slli_epi32(_mm_xor_si128(bits, magnitude), 16);
     __m128i special = _mm_and_si128(_mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7bff)), _mm_set1_epi32(0x7f800000));
     __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(_mm_slli_epi32(magnitude, 13)), _mm_set1_ps(0x1p112f));
-    return _mm_cvtps_pd(_mm_or_ps(scaled, _mm_castsi128_ps(_mm_or_si128(sign, special))));
+    return _mm_or_ps(scaled, _mm_castsi128_ps(_mm_or_si128(sign, special)));
+}
+
+LNORM_INLINE vd vd_widen_f16(__m128i halves) {
+    return _mm_cvtps_pd(vf_widen_f16(halves));
 }
 
 LNORM_INLINE vd vd_widen_bf16(__m128i halves) {
@@ -258,3 +262,63 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+/* -- f32 ----------------------------------------------------------------------------------------------------------- */
+
+#define VF_WIDTH 4
+
+typedef __m128 vf;
+
+LNORM_INLINE vf vf_set1(float a) {
+    return _mm_set1_ps(a);
+}
+
+LNORM_INLINE vf vf_add(vf a, vf b) {
+    return _mm_add_ps(a, b);
+}
+
+LNORM_INLINE vf vf_sub(vf a, vf b) {
+    return _mm_sub_ps(a, b);
+}
+
+LNORM_INLINE vf vf_mul(vf a, vf b) {
+    return _mm_mul_ps(a, b);
+}
+
+LNORM_INLINE void vf_widen(vf a, vd wide[2]) {
+    wide[0] = _mm_cvtps_pd(a);
+    wide[1] = _mm_cvtps_pd(_mm_movehl_ps(a, a));
+}
+
+LNORM_INLINE vf vf_load_f32(const void *at) {
+    return _mm_loadu_ps((const float *)at);
+}
+
+LNORM_INLINE vf vf_load_f16(const void *at) {
+    return vf_widen_f16(_mm_loadl_epi64((const __m128i *)at));
+}
+
+LNORM_INLINE vf vf_load_bf16(const void *at) {
+    return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)at)));
+}
+
+LNORM_INLINE void vf_store_f32(void *at, vf a) {
+    _mm_storeu_ps((float *)at, a);
+}
+
+LNORM_INLINE void vf_store_f16(void *at, vf a) {
+    vd wide[2];
+    vf_widen(a, wide);
+    vd_store_f16(at, wide[0]);
+    vd_store_f16((char *)at + 2 * VD_WIDTH, wide[1]);
+}
+
+/* As in vec_avx2.h. The two packings of 32 bits to 16 are signed: shifted so that nothing is cut off. */
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    __m128i bits = _mm_castps_si128(a), nan = _mm_castps_si128(_mm_cmpunord_ps(a, a));
+    __m128i even = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+    __m128i up = _mm_andnot_si128(nan, _mm_add_epi32(even, _mm_set1_epi32(0x7fff)));
+    __m128i quiet = _mm_or_si128(bits, _mm_and_si128(nan, _mm_set1_epi32(0x400000)));
+    __m128i half = _mm_srai_epi32(_mm_add_epi32(quiet, up), 16);
+    _mm_storel_epi64((__m128i *)at, _mm_packs_epi32(half, half));
+}
