@@ -23,7 +23,8 @@ typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
 
 /* dx of `rows` rows where a->dx is not NULL, and, in increasing row order, adds dy*xhat to dweight[j - first] and dy
  * to dbias[j - first] for columns first <= j < first + count; dweight or dbias may be NULL. With dx, all columns:
- * first is 0 and count is cols, whatever is passed. */
+ * first is 0 and count is cols, whatever is passed. Fast arithmetic: the same for groups of eight rows, of which the
+ * first begins with the call's first row. */
 typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
                                  int64_t count);
 
@@ -114,10 +115,10 @@ typedef struct lnorm_long {
 
 typedef struct lnorm_kernels {
     const char *name;
-    lnorm_rows_forward *rows_forward[LNORM_ROWS_SLOTS];
-    lnorm_rows_backward *rows_backward[LNORM_ROWS_SLOTS];
+    /* the slots in the accurate arithmetic, then in the fast one */
+    lnorm_rows_forward *rows_forward[2 * LNORM_ROWS_SLOTS];
+    lnorm_rows_backward *rows_backward[2 * LNORM_ROWS_SLOTS];
     lnorm_long long_rows[LNORM_ROWS_SLOTS];
-    lnorm_rows_forward *rows_fast_forward[LNORM_ROWS_SLOTS]; /* the fast arithmetic */
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
     void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);

@@ -54,8 +54,6 @@ static int rows_takes(const lnorm_problem *problem) {
     int saved = problem->statistics == LNORM_SAVED && problem->pass == LNORM_BACKWARD;
     if (problem->wide || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
         return 0;
-    if (problem->fast && problem->pass != LNORM_FORWARD)
-        return 0;
     if (problem->statistics != LNORM_COMPUTED && !saved)
         return 0;
     if (problem->element.axes > 1 || problem->group.axes > 1)
@@ -113,7 +111,7 @@ static lnorm_rows_job job_of(const lnorm_problem *problem, const lnorm_data *dat
     lnorm_rows_job job = {.a = rows_of(problem, data),
                           .rows = problem->group.count,
                           .element = (enum lnorm_element)problem->operand[LNORM_X].element,
-                          .slot = rows_slot(problem),
+                          .slot = rows_slot(problem) + (problem->fast ? LNORM_ROWS_SLOTS : 0),
                           .saved = problem->statistics == LNORM_SAVED,
                           .accumulate = problem->accumulate,
                           .mean = vector_of(problem, data, LNORM_MEAN, pitch_of(problem, LNORM_MEAN)),
@@ -388,10 +386,6 @@ static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
     return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
 }
 
-static lnorm_rows_forward *forward_kernel(const lnorm_problem *problem, const lnorm_kernels *kernels, int slot) {
-    return problem->fast ? kernels->rows_fast_forward[slot] : kernels->rows_forward[slot];
-}
-
 static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                      int phase, int64_t task) {
     lnorm_rows_job job = job_of(problem, data);
@@ -399,7 +393,7 @@ static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const
     lnorm_grid grid = grid_of_rows(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
     if (problem->pass == LNORM_FORWARD)
-        forward_range(&job, forward_kernel(problem, kernels, job.slot), begin, end);
+        forward_range(&job, kernels->rows_forward[job.slot], begin, end);
     else if (phase == 0 && swept)
         run_slice(&job, kernels, task);
     else if (phase == 1)

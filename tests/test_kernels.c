@@ -140,9 +140,10 @@ static void test_rows_backward(void **state) {
     over_rows(backward_rows, 0);
 }
 
-static void test_rows_forward_fast(void **state) {
+static void test_rows_fast(void **state) {
     (void)state;
     over_rows(forward_rows, 1);
+    over_rows(backward_rows, 1);
 }
 
 /* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns. */
@@ -154,10 +155,13 @@ static void test_many_rows(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++) {
             rows_shape s = {slot, i % 3 ? LNORM_LAYER_NORM : LNORM_RMS_NORM, shapes[i][0], shapes[i][1], 0, 0};
-            backward_rows(s);
-            forward_rows(s);
-            s.wild = 1;
-            backward_rows(s);
+            for (s.fast = 0; s.fast < 2; s.fast++) {
+                s.wild = 0;
+                backward_rows(s);
+                forward_rows(s);
+                s.wild = 1;
+                backward_rows(s);
+            }
         }
 }
 
@@ -263,7 +267,7 @@ static int one_seed(const char *text) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
-        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_forward_fast),
+        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast),
         cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
         cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),

@@ -53,4 +53,74 @@ static inline void ln_fast_irregular(enum lnorm_element element, char *y, const 
     }
 }
 
+/* -- Backward ------------------------------------------------------------------------------------------------------ */
+
+_Static_assert((int)LN_TILE_ROWS >= (int)LNORM_ROW_GROUP, "statistics of a group are computed as those of a tile");
+
+typedef struct ln_fast_group {
+    const char *x[LNORM_ROW_GROUP], *dy[LNORM_ROW_GROUP], *weight;
+    char *dx[LNORM_ROW_GROUP];
+    ln_record s[LNORM_ROW_GROUP];
+    ln_fast_form form[LNORM_ROW_GROUP];
+    float c1[LNORM_ROW_GROUP], c2[LNORM_ROW_GROUP];
+    int rows, regular; /* all of them are */
+    enum lnorm_element element, affine;
+} ln_fast_group;
+
+/* Column j of row k: one element at a time, any row. */
+static inline float ln_fast_xhat_at(const ln_fast_group *group, int k, int64_t j) {
+    const ln_record *s = &group->s[k];
+    const ln_fast_form *f = &group->form[k];
+    double x = lnorm_load(group->element, group->x[k], j);
+    float xhat = (float)x;
+    if (!f->regular)
+        return (float)(((x - s->c) - s->t) * s->r);
+    xhat = xhat - f->h;
+    xhat = xhat - f->l;
+    xhat = xhat * f->rho;
+    return xhat;
+}
+
+static inline float ln_fast_g_at(const ln_fast_group *group, int k, int64_t j) {
+    float g = (float)lnorm_load(group->element, group->dy[k], j);
+    if (group->weight)
+        g = g * (float)lnorm_load(group->affine, group->weight, j);
+    return g;
+}
+
+static inline void ln_fast_dx_at(const ln_fast_group *group, int k, int64_t j, float xhat) {
+    float w = ln_fast_g_at(group, k, j), product = xhat * group->c2[k];
+    w = w - group->c1[k];
+    w = w - product;
+    if (group->form[k].regular)
+        w = w * group->form[k].rho;
+    else
+        w = (float)((double)w * group->s[k].r);
+    lnorm_store(group->element, group->dx[k], j, (double)w);
+}
+
+static inline double ln_fast_sum_of_eight(const float term[LNORM_ROW_GROUP]) {
+    float a = term[0] + term[1], b = term[2] + term[3], c = term[4] + term[5], d = term[6] + term[7];
+    a = a + b;
+    c = c + d;
+    a = a + c;
+    return (double)a;
+}
+
+/* Column j of a group. */
+static inline void ln_fast_column_at(const ln_fast_group *group, int with_dx, ln_column_sums sums, int64_t j) {
+    float dy[LNORM_ROW_GROUP] = {0.0f}, product[LNORM_ROW_GROUP] = {0.0f};
+    for (int k = 0; k < group->rows; k++) {
+        float xhat = ln_fast_xhat_at(group, k, j);
+        dy[k] = (float)lnorm_load(group->element, group->dy[k], j);
+        product[k] = dy[k] * xhat;
+        if (with_dx)
+            ln_fast_dx_at(group, k, j, xhat);
+    }
+    if (sums.dweight)
+        sums.dweight[j - sums.first] += ln_fast_sum_of_eight(product);
+    if (sums.dbias)
+        sums.dbias[j - sums.first] += ln_fast_sum_of_eight(dy);
+}
+
 #endif

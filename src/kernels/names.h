@@ -194,6 +194,26 @@
 #define ln_fast_tile LNORM_ISA_NAME(ln_fast_tile)
 #define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
+/* rows_fast_backward.inc */
+#define ln_fast_lanes LNORM_ISA_NAME(ln_fast_lanes)
+#define ln_fast_lanes_of LNORM_ISA_NAME(ln_fast_lanes_of)
+#define ln_fast_xhat LNORM_ISA_NAME(ln_fast_xhat)
+#define ln_fast_terms LNORM_ISA_NAME(ln_fast_terms)
+#define ln_fast_run_column LNORM_ISA_NAME(ln_fast_run_column)
+#define ln_fast_run LNORM_ISA_NAME(ln_fast_run)
+#define ln_terms_column LNORM_ISA_NAME(ln_terms_column)
+#define ln_terms_run LNORM_ISA_NAME(ln_terms_run)
+#define ln_fast_run_part LNORM_ISA_NAME(ln_fast_run_part)
+#define ln_fast_block LNORM_ISA_NAME(ln_fast_block)
+#define ln_fast_means LNORM_ISA_NAME(ln_fast_means)
+#define ln_fast_add_column LNORM_ISA_NAME(ln_fast_add_column)
+#define ln_fast_backward_columns LNORM_ISA_NAME(ln_fast_backward_columns)
+#define ln_fast_backward_sweep LNORM_ISA_NAME(ln_fast_backward_sweep)
+#define ln_fast_backward_group LNORM_ISA_NAME(ln_fast_backward_group)
+#define ln_fast_group_statistics LNORM_ISA_NAME(ln_fast_group_statistics)
+#define ln_fast_group_begin LNORM_ISA_NAME(ln_fast_group_begin)
+#define ln_rows_fast_backward LNORM_ISA_NAME(ln_rows_fast_backward)
+
 /* rows_backward.inc */
 #define ln_row_gradient LNORM_ISA_NAME(ln_row_gradient)
 #define ln_row_means LNORM_ISA_NAME(ln_row_means)
