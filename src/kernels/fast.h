@@ -108,13 +108,13 @@ static inline double ln_fast_sum_of_eight(const float term[LNORM_ROW_GROUP]) {
 }
 
 /* Column j of a group. */
-static inline void ln_fast_column_at(const ln_fast_group *group, int with_dx, ln_column_sums sums, int64_t j) {
+static inline void ln_fast_column_at(const ln_fast_group *group, ln_column_sums sums, int64_t j) {
     float dy[LNORM_ROW_GROUP] = {0.0f}, product[LNORM_ROW_GROUP] = {0.0f};
     for (int k = 0; k < group->rows; k++) {
         float xhat = ln_fast_xhat_at(group, k, j);
         dy[k] = (float)lnorm_load(group->element, group->dy[k], j);
         product[k] = dy[k] * xhat;
-        if (with_dx)
+        if (group->dx[k])
             ln_fast_dx_at(group, k, j, xhat);
     }
     if (sums.dweight)
