@@ -29,8 +29,9 @@
  *   and payload of a NaN are unspecified.)
  * - Accuracy. y in f32, f16 and bf16 is within 0.501 ulp of max(|y|, |weight|, |weight*xhat|, |bias|), y of f64 input
  *   within 1 ulp of the same (f64 outputs of narrow input are what comes before the last rounding: some more u); the
- *   other outputs: [ARITH] sections 14 and 19; LNORM_FAST: see there. Finite input never overflows on the way (exceptions: [ARITH] sections
- *   14 and 15). Where the mean is computed and removed, a constant group gives exactly the bias (0 without one).
+ *   other outputs: [ARITH] sections 14 and 19; LNORM_FAST: see there. Finite input never overflows on the way
+ *   (exceptions: [ARITH] sections 14, 15 and 22). Where the mean is computed and removed, a constant group gives
+ *   exactly the bias (0 without one).
  * - A NaN or an infinity in x makes its own group NaN (where statistics are given: its own element) and leaves every
  *   other group as it is. (RMS norm of narrow types: an infinity makes its own element NaN, and the finite ones of
  *   its group 0*weight.)

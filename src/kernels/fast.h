@@ -1,5 +1,5 @@
-/* The fast arithmetic (docs/arithmetic.md, section 22) as far as it needs no vectors: compiled once, not per instruction
- * set. */
+/* The fast arithmetic (docs/arithmetic.md, section 22) as far as it needs no vectors: compiled once, not per
+ * instruction set. An operation in f32 is assigned to a float: C may evaluate it in a wider type. */
 #ifndef LNORM_KERNELS_FAST_H
 #define LNORM_KERNELS_FAST_H
 

@@ -406,8 +406,8 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
     _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* Nearest even: 0x7fff and the last bit kept are added, and a carry steps the exponent. A NaN stays one: nothing is added
- * to it, and it is made quiet. */
+/* Nearest even: 0x7fff and the last bit kept are added, and a carry steps the exponent. A NaN stays one: nothing is
+ * added to it, and it is made quiet. */
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m256i bits = _mm256_castps_si256(a), nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
     __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

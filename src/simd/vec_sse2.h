@@ -313,7 +313,7 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
     vd_store_f16((char *)at + 2 * VD_WIDTH, wide[1]);
 }
 
-/* As in vec_avx2.h. The two packings of 32 bits to 16 are signed: shifted so that nothing is cut off. */
+/* As in vec_avx2.h. The packing saturates signed numbers: the sign is shifted in, and there is nothing to saturate. */
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m128i bits = _mm_castps_si128(a), nan = _mm_castps_si128(_mm_cmpunord_ps(a, a));
     __m128i even = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
