@@ -325,7 +325,7 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
 }
 
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
-    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    uint16_t nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
     __m512i bits = _mm512_castps_si512(a);
     __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
