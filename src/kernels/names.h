@@ -237,7 +237,13 @@
 #define ln_backward_group LNORM_ISA_NAME(ln_backward_group)
 #define ln_backward_tile_of LNORM_ISA_NAME(ln_backward_tile_of)
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
+
+/* table.inc */
 #define ln_rows_backward_any LNORM_ISA_NAME(ln_rows_backward_any)
+#define ln_fast_backward_any LNORM_ISA_NAME(ln_fast_backward_any)
+#define ln_long_sum_any LNORM_ISA_NAME(ln_long_sum_any)
+#define ln_long_forward_any LNORM_ISA_NAME(ln_long_forward_any)
+#define ln_long_backward_any LNORM_ISA_NAME(ln_long_backward_any)
 
 /* long.inc */
 #define ln_parameter_at LNORM_ISA_NAME(ln_parameter_at)
