@@ -146,6 +146,41 @@ static void test_rows_fast(void **state) {
     over_rows(backward_rows, 1);
 }
 
+/* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
+ * around 2^50 and 2^-50, with mean^2 about 64 times the variance in every other row. */
+static void check_fast_scale(lnorm_dtype dtype, lnorm_pass pass, int exponent) {
+    enum { ROWS = 10, COLS = 70 };
+    const int64_t shape[2] = {ROWS, COLS};
+    const enum lnorm_operand out = pass == LNORM_FORWARD ? LNORM_Y : LNORM_DX;
+    kernel_case c;
+    case_begin(&c, (uint64_t)(exponent + 1000), LNORM_LAYER_NORM, pass);
+    c.op.arithmetic = LNORM_FAST;
+    c.op.eps = 0.0;
+    case_add(&c, LNORM_X, dtype, 2, shape, LAYOUT_DENSE);
+    case_add(&c, out, dtype, 2, shape, LAYOUT_DENSE);
+    for (int64_t i = 0; i < ROWS * COLS; i++)
+        case_set(&c, LNORM_X, i, ldexp(roll_value(&c.d, i / COLS % 2 ? 3 : 0), exponent));
+    if (pass == LNORM_BACKWARD) {
+        case_add(&c, LNORM_DY, dtype, 2, shape, LAYOUT_DENSE);
+        case_fill(&c, LNORM_DY, 0, 0);
+        case_add(&c, LNORM_DWEIGHT, LNORM_F32, 1, &shape[1], LAYOUT_DENSE);
+    }
+    case_expect(&c);
+    if (!case_agrees_everywhere(&c, &lnorm_engine_rows))
+        fail_msg("code %d, pass %d, exponent %d", dtype.code, (int)pass, exponent);
+    case_end(&c);
+}
+
+static void test_fast_scales(void **state) {
+    const lnorm_dtype dtypes[] = {LNORM_F32, LNORM_BF16};
+    (void)state;
+    for (int exponent = -104; exponent <= 104; exponent++)
+        for (int i = 0; i < 2; i++) {
+            check_fast_scale(dtypes[i], LNORM_FORWARD, exponent);
+            check_fast_scale(dtypes[i], LNORM_BACKWARD, exponent);
+        }
+}
+
 /* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns. */
 static void test_many_rows(void **state) {
     static const int64_t shapes[][2] = {{63, 5},   {64, 17},  {65, 3},   {129, 33}, {200, 40}, {450, 3},  {2048, 3},
@@ -268,7 +303,7 @@ static int one_seed(const char *text) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
-        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast),
+        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_fast_scales),
         cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
         cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),
