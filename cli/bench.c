@@ -253,7 +253,8 @@ static void print_table(const variant *variants, int count, int rounds) {
     for (int32_t i = 0; i < s->ndim; i++)
         printf("%s%lld", i ? ", " : "", (long long)s->shape[i]);
     printf("], %lld statistics of %lld elements, %s; the best of %d rounds, in brackets the median\n\n",
-           (long long)lnorm_plan_groups(&s->forward), (long long)lnorm_plan_group_size(&s->forward), lnorm_isa(), rounds);
+           (long long)lnorm_plan_groups(&s->forward), (long long)lnorm_plan_group_size(&s->forward), lnorm_isa(),
+           rounds);
     printf("%-20s %7s %12s %14s %8s %10s\n", "", "threads", "us per call", "", "GB/s", "of memcpy");
     for (int i = 0; i < count; i++) {
         const variant *v = &variants[i];

@@ -1,5 +1,5 @@
-/* The engine of columns, forward: which problems it takes, and its tasks. The arithmetic is in kernels/columns_*.inc and
- * kernels/channels.inc. */
+/* The engine of columns, forward: which problems it takes, and its tasks. The arithmetic is in kernels/columns_*.inc
+ * and kernels/channels.inc. */
 #include "columns.h"
 #include "kernels.h"
 

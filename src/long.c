@@ -2,9 +2,9 @@
  * a row's sums can be added up from those of its segments, wherever and in whatever order these were summed.
  *
  * Phases: 0 sums of x and x*x by segment, 1 sums of x - c and its square for the rows that take path B, 2 (backward)
- * sums of g and g*xhat, 3 y, or dx with dweight and dbias, by segment. What a phase needs of the one before, each of its
- * tasks computes from the sums in the workspace: a few hundred additions. Without workspace a row (or, where dweight or
- * dbias are wanted, everything) is one task of phase 3, with the same sums on the stack. */
+ * sums of g and g*xhat, 3 y, or dx with dweight and dbias, by segment. What a phase needs of the one before, each of
+ * its tasks computes from the sums in the workspace: a few hundred additions. Without workspace a row (or, where
+ * dweight or dbias are wanted, everything) is one task of phase 3, with the same sums on the stack. */
 #include "long.h"
 #include "access.h"
 #include "grid.h"

@@ -183,8 +183,8 @@ static void run_streamed(const lnorm_long *kernels, const streamed *r, char *out
         kernels->forward(&a);
 }
 
-/* Streamed or not, the same bytes and no others, wherever in a line the output begins, and where it is not aligned to its
- * elements. */
+/* Streamed or not, the same bytes and no others, wherever in a line the output begins, and where it is not aligned
+ * to its elements. */
 static void check_streamed(const lnorm_long *kernels, size_t size, size_t offset, int gradient) {
     static const int64_t counts[] = {1, 15, 16, 17, 33, 256, 300, 511, STREAMED};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

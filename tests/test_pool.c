@@ -1,4 +1,5 @@
-/* The pool: results, callers at once, nesting, forks, threads that cannot be had, signals, and what it does when idle. */
+/* The pool: results, callers at once, nesting, forks, threads that cannot be had, signals, and what it does when
+ * idle. */
 #define _GNU_SOURCE
 #include "refusal.h"
 

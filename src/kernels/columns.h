@@ -27,7 +27,8 @@ typedef struct ln_columns {
     double weight[LNORM_STRIP_COLUMNS], bias[LNORM_STRIP_COLUMNS];
 } ln_columns;
 
-/* A block of n rows of a strip: its columns' sums go to `a` and `b`. Shifted: of d and d*d, d = x - c; else x and x*x. */
+/* A block of n rows of a strip: its columns' sums go to `a` and `b`. Shifted: of d and d*d, d = x - c; else x and
+ * x*x. */
 typedef struct ln_column_block {
     const ln_walk *walk;
     int64_t n;

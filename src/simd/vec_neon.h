@@ -1,5 +1,5 @@
-/* Two f64 at a time: the vectors of AArch64, which every such machine has. The operations are described in vec_avx2.h. A
- * part of a vector is always one element. Memory is accessed as bytes: no alignment is assumed. */
+/* Two f64 at a time: the vectors of AArch64, which every such machine has. The operations are described in
+ * vec_avx2.h. A part of a vector is always one element. Memory is accessed as bytes: no alignment is assumed. */
 #include "../access.h"
 #include <arm_neon.h>
 

@@ -1,5 +1,5 @@
-/* Two f64 at a time: SSE2, which every x86-64 machine has, so no target is switched on here. The operations are described
- * in vec_avx2.h. A part of a vector is always one element. */
+/* Two f64 at a time: SSE2, which every x86-64 machine has, so no target is switched on here. The operations are
+ * described in vec_avx2.h. A part of a vector is always one element. */
 #include "../access.h"
 #include <math.h>
 #include <emmintrin.h>
@@ -183,7 +183,8 @@ LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
 
 /* There is no conversion to f16 before F16C. */
 LNORM_INLINE void vd_store_f16(void *at, vd a) {
-    uint16_t half[VD_WIDTH] = {lnorm_round_f16(_mm_cvtsd_f64(a)), lnorm_round_f16(_mm_cvtsd_f64(_mm_unpackhi_pd(a, a)))};
+    uint16_t half[VD_WIDTH] = {lnorm_round_f16(_mm_cvtsd_f64(a)),
+                               lnorm_round_f16(_mm_cvtsd_f64(_mm_unpackhi_pd(a, a)))};
     memcpy(at, half, sizeof half);
 }
 
