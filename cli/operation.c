@@ -163,7 +163,9 @@ static const lnorm_model_norm *find_norm(const lnorm_model *model, const argumen
         if (name ? !strcmp(norm->name, name) : count == 1)
             return norm;
     }
-    if (!name)
+    if (!count)
+        report_failure("--model: '%s' holds no norms; 'lnorm list --all' shows its tensors", path);
+    else if (!name)
         report_usage("--name: expected the name of one of the %lld norms of '%s'; 'lnorm list' shows them",
                      (long long)count, path);
     else
@@ -181,7 +183,8 @@ static int load_model(parameters *p, const arguments *a) {
     if (!model)
         return report_failure("%s", error.message);
     const lnorm_model_norm *norm = find_norm(model, a);
-    int status = norm ? load_tensor(&p->weight, model, norm->weight) : a->given[OPTION_NAME] ? FAILED : USAGE;
+    int named = a->given[OPTION_NAME] || !lnorm_model_norms(model);
+    int status = norm ? load_tensor(&p->weight, model, norm->weight) : named ? FAILED : USAGE;
     if (!status && norm->bias)
         status = load_tensor(&p->bias, model, norm->bias);
     lnorm_model_close(model);
