@@ -1,6 +1,8 @@
 /* The pool: results, callers at once, nesting, forks, threads that cannot be had, signals, and what it does when
  * idle. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "refusal.h"
 
 #include <dirent.h>
