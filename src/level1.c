@@ -154,7 +154,7 @@ static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, in
     job->a.mean = job->a.rstd = NULL;
     job->rows = rows;
     job->element = element;
-    job->slot = lnorm_rows_slot(element, element);
+    job->slot = lnorm_rows_slot((int)element, (int)element);
     job->saved = job->accumulate = 0;
     job->mean = job->rstd = job->dweight = job->dbias = absent;
     job->workspace = NULL;
