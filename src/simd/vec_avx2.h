@@ -28,7 +28,7 @@
  * VF_WIDTH = 2*VD_WIDTH f32 (scalar: one), for the fast arithmetic. Each operation is rounded to f32:
  *   vf_set1 vf_add vf_sub vf_mul
  *   vf_load_T(at)              VF_WIDTH elements of 32 or 16 bits
- *   vf_store_T(at, a)          one rounding
+ *   vf_store_T(at, a)          one rounding; a is the result of an operation
  *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
  */
 #include "../access.h"
@@ -407,13 +407,12 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
 }
 
 /* Nearest even: 0x7fff and the last bit kept are added, and a carry steps the exponent. A NaN stays one: nothing is
- * added to it, and it is made quiet. */
+ * added to it, and as the result of an operation it is quiet, by its highest fraction bit. */
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m256i bits = _mm256_castps_si256(a), nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
     __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i up = _mm256_andnot_si256(nan, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
-    __m256i quiet = _mm256_or_si256(bits, _mm256_and_si256(nan, _mm256_set1_epi32(0x400000)));
-    __m256i half = _mm256_srli_epi32(_mm256_add_epi32(quiet, up), 16);
+    __m256i half = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16);
     _mm_storeu_si128((__m128i *)at,
                      _mm_packus_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }

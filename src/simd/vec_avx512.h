@@ -329,7 +329,6 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m512i bits = _mm512_castps_si512(a);
     __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
-    __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    __m512i half = _mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16);
+    __m512i half = _mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, bits), 16);
     _mm256_storeu_si256((__m256i *)at, _mm512_cvtepi32_epi16(half));
 }

@@ -364,6 +364,5 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     uint32x4_t bits = vreinterpretq_u32_f32(a), number = vceqq_f32(a, a);
     uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     uint32x4_t up = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
-    uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
-    vst1_u8((uint8_t *)at, vreinterpret_u8_u16(vshrn_n_u32(vbslq_u32(number, up, quiet), 16)));
+    vst1_u8((uint8_t *)at, vreinterpret_u8_u16(vshrn_n_u32(vbslq_u32(number, up, bits), 16)));
 }

@@ -319,7 +319,6 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m128i bits = _mm_castps_si128(a), nan = _mm_castps_si128(_mm_cmpunord_ps(a, a));
     __m128i even = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
     __m128i up = _mm_andnot_si128(nan, _mm_add_epi32(even, _mm_set1_epi32(0x7fff)));
-    __m128i quiet = _mm_or_si128(bits, _mm_and_si128(nan, _mm_set1_epi32(0x400000)));
-    __m128i half = _mm_srai_epi32(_mm_add_epi32(quiet, up), 16);
+    __m128i half = _mm_srai_epi32(_mm_add_epi32(bits, up), 16);
     _mm_storel_epi64((__m128i *)at, _mm_packs_epi32(half, half));
 }
