@@ -50,30 +50,11 @@ static int parse(application *p, const arguments *a) {
 
 /* -- Shapes and types --------------------------------------------------------------------------------------------- */
 
-/* Axes of x that are not normalised over. The operation has been checked. */
-static uint32_t outer_axes(const lnorm_op *op, int ndim) {
-    uint32_t outer = (1u << ndim) - 1;
-    int trailing = op->normalized_shape ? op->normalized_ndim : 1;
-    switch (op->kind) {
-    case LNORM_BATCH_NORM:
-        return 2;
-    case LNORM_GROUP_NORM:
-    case LNORM_INSTANCE_NORM:
-        return 3;
-    default:
-        if (!op->axes)
-            return outer & ((1u << (ndim - trailing)) - 1);
-        for (int i = 0; i < op->axes_count; i++)
-            outer &= ~(1u << (op->axes[i] < 0 ? op->axes[i] + ndim : op->axes[i]));
-        return outer;
-    }
-}
-
 /* A mean for each group: the extents that are not normalised over; [N, G] for group norm. */
 static void shape_statistic(result *r, const lnorm_op *op, const lnorm_tensor *x) {
-    uint32_t outer = outer_axes(op, x->ndim);
+    uint32_t reduced = operation_reduced(op, x->ndim);
     for (int i = 0; i < x->ndim; i++)
-        if (outer >> i & 1)
+        if (!(reduced >> i & 1))
             r->shape[r->ndim++] = op->kind == LNORM_GROUP_NORM && i == 1 ? op->groups : x->shape[i];
     r->dtype = x->dtype.bits == 64 ? LNORM_F64 : LNORM_F32;
 }

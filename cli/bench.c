@@ -42,23 +42,10 @@ enum { MAX_VARIANTS = 8, MAX_ROUNDS = 1000, LEAST_ROUNDS = 5, ALIGNMENT = 64 };
 
 /* Weight and bias: of the normalised axes, ascending, or of the channels. */
 static void affine_shape(subject *s) {
-    const lnorm_op *op = &s->operation.op;
-    int64_t picked[LNORM_MAX_NDIM] = {0};
+    uint32_t own = operation_affine(&s->operation.op, s->ndim);
     s->affine_ndim = 0;
-    if (op->kind != LNORM_LAYER_NORM && op->kind != LNORM_RMS_NORM) {
-        s->affine_shape[s->affine_ndim++] = s->ndim > 1 ? s->shape[1] : 0;
-        return;
-    }
-    for (int32_t i = 0; op->axes && i < op->axes_count; i++) {
-        int64_t axis = op->axes[i] < 0 ? op->axes[i] + s->ndim : op->axes[i];
-        if (axis >= 0 && axis < s->ndim)
-            picked[axis] = 1;
-    }
-    for (int32_t i = 0; !op->axes && i < (op->normalized_shape ? op->normalized_ndim : 1); i++)
-        if (s->ndim - 1 - i >= 0)
-            picked[s->ndim - 1 - i] = 1;
     for (int32_t axis = 0; axis < s->ndim; axis++)
-        if (picked[axis])
+        if (own >> axis & 1)
             s->affine_shape[s->affine_ndim++] = s->shape[axis];
 }
 

@@ -53,14 +53,7 @@ static int load(array *to, const char *path, const arguments *a) {
 
 /* The shape that weight has, or would have. The operation has been checked. */
 static void shape_parameter(result *r, const lnorm_op *op, const lnorm_tensor *x) {
-    uint32_t own = 0;
-    int trailing = op->normalized_shape ? op->normalized_ndim : 1;
-    if (op->kind != LNORM_LAYER_NORM && op->kind != LNORM_RMS_NORM)
-        own = 2;
-    else if (!op->axes)
-        own = ((1u << trailing) - 1) << (x->ndim - trailing);
-    for (int i = 0; i < op->axes_count; i++)
-        own |= 1u << (op->axes[i] < 0 ? op->axes[i] + x->ndim : op->axes[i]);
+    uint32_t own = operation_affine(op, x->ndim);
     for (int i = 0; i < x->ndim; i++)
         if (own >> i & 1)
             r->shape[r->ndim++] = x->shape[i];

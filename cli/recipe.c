@@ -5,23 +5,9 @@
 
 /* -- Subject ------------------------------------------------------------------------------------------------------ */
 
-static int over_trailing_axes(const lnorm_op *op) {
-    return op->kind == LNORM_LAYER_NORM || op->kind == LNORM_RMS_NORM;
-}
-
+/* Of group norm none: C is split, which a recipe does not know. */
 static uint32_t reduced_axes(const lnorm_op *op, int ndim) {
-    uint32_t all = (1u << ndim) - 1, axes = 0;
-    if (op->kind == LNORM_GROUP_NORM)
-        return 0;
-    if (!over_trailing_axes(op))
-        return op->kind == LNORM_BATCH_NORM ? all & ~2u : all & ~3u;
-    if (op->axes) {
-        for (int i = 0; i < op->axes_count; i++)
-            axes |= 1u << (op->axes[i] < 0 ? op->axes[i] + ndim : op->axes[i]);
-        return axes;
-    }
-    int count = op->normalized_shape ? op->normalized_ndim : 1;
-    return all & ~((1u << (ndim - count)) - 1);
+    return op->kind == LNORM_GROUP_NORM ? 0 : operation_reduced(op, ndim);
 }
 
 static void broadcast(lnorm_tensor *to, int64_t shape[LNORM_MAX_NDIM], const lnorm_tensor *from, const lnorm_tensor *x,
@@ -46,7 +32,7 @@ void subject_init(subject *s, const lnorm_problem *problem, const lnorm_op *op, 
     s->eps = problem->eps;
     s->n = problem->element.count;
     s->axes = reduced_axes(op, io->x->ndim);
-    uint32_t indexed = over_trailing_axes(op) ? s->axes : 2u;
+    uint32_t indexed = operation_affine(op, io->x->ndim);
     broadcast(&s->weight, s->weight_shape, io->weight, io->x, indexed);
     broadcast(&s->bias, s->bias_shape, io->bias, io->x, indexed);
 }

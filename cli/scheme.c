@@ -4,25 +4,8 @@
 
 #include <string.h>
 
-static int over_chosen_axes(lnorm_kind kind) {
-    return kind == LNORM_LAYER_NORM || kind == LNORM_RMS_NORM;
-}
-
-static uint32_t axes_of(const lnorm_op *op, int32_t ndim) {
-    uint32_t all = (1u << ndim) - 1, axes = 0;
-    if (op->kind == LNORM_BATCH_NORM)
-        return all & ~2u;
-    if (!over_chosen_axes(op->kind))
-        return all & ~3u;
-    for (int32_t i = 0; i < op->axes_count; i++)
-        axes |= 1u << (op->axes[i] < 0 ? op->axes[i] + ndim : op->axes[i]);
-    if (op->axes)
-        return axes;
-    return all & ~(all >> (op->normalized_shape ? op->normalized_ndim : 1));
-}
-
 static void set_affine(scheme *s) {
-    uint32_t axes = over_chosen_axes(s->operation.op.kind) ? s->axes : 2u;
+    uint32_t axes = operation_affine(&s->operation.op, s->ndim);
     for (int32_t a = 0; a < s->ndim; a++)
         if (axes >> a & 1)
             s->affine[s->affine_ndim++] = s->shape[a];
@@ -42,7 +25,7 @@ int scheme_init(scheme *s, const arguments *a, const lnorm_tensor *x) {
     s->dtype = x->dtype;
     s->ndim = x->ndim;
     memcpy(s->shape, x->shape, (size_t)x->ndim * sizeof *s->shape);
-    s->axes = axes_of(&s->operation.op, x->ndim);
+    s->axes = operation_reduced(&s->operation.op, x->ndim);
     set_affine(s);
     return DONE;
 }
@@ -87,7 +70,7 @@ static void place_of(const scheme *s, int64_t group, int64_t place[LNORM_MAX_NDI
 static int any_index(const scheme *s, int32_t axis, int outer, char *text, size_t room) {
     static const char letters[LNORM_MAX_NDIM + 1] = "ijklmnopqrstuvwa";
     long long channels = (long long)scheme_channels(s);
-    if (over_chosen_axes(s->operation.op.kind))
+    if (operation_chooses_axes(&s->operation.op))
         return snprintf(text, room, "%c", letters[outer]);
     if (axis == 1 && channels == 1)
         return snprintf(text, room, "g:g+1");

@@ -203,7 +203,7 @@ LNORM_INLINE uint16x4_t vd_round_f16(vd a) {
     return vreinterpret_u16_f16(vcvt_f16_f32(vcombine_f32(odd, odd)));
 }
 
-/* As in vec_avx2.h: to bf16's 8 significant bits on the f64's own bits, then exactly to f32. Not for what vd_unusual
+/* To bf16's 8 significant bits on the f64's own bits, to nearest even, then exactly to f32. Not for what vd_unusual
  * finds. */
 LNORM_INLINE uint16x4_t vd_round_bf16(vd a) {
     const uint64x2_t below_half = vdupq_n_u64(0xfffffffffff), dropped = vdupq_n_u64(0x1fffffffffff);

@@ -194,7 +194,7 @@ LNORM_INLINE void vd_store_f16_part(void *at, int64_t n, vd a) {
     memcpy(at, &half, sizeof half);
 }
 
-/* As in vec_avx2.h: to bf16's 8 significant bits on the f64's own bits, then exactly to f32. Not for what vd_unusual
+/* To bf16's 8 significant bits on the f64's own bits, to nearest even, then exactly to f32. Not for what vd_unusual
  * finds. The two halves are the lower 32 bits. */
 LNORM_INLINE int vd_round_bf16(vd a) {
     const __m128i one = _mm_set1_epi64x(1), below_half = _mm_set1_epi64x(0xfffffffffff);
