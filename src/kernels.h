@@ -8,11 +8,12 @@
 /* Contiguous rows. Pitches in elements of the operand's own type. Absent operands are NULL.
  * Row r of the call is at x + r*x_pitch and so on. */
 typedef struct lnorm_rows {
-    const void *x, *weight, *bias, *dy; /* weight and bias: element type of the table slot, contiguous */
+    const void *x, *weight, *bias, *dy; /* weight and bias: contiguous */
     void *y, *dx;
     int64_t x_pitch, y_pitch, dy_pitch, dx_pitch;
     int64_t cols;
     double eps;
+    uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
     int stream;         /* forward: y is too large for the caches (stream.h) */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
@@ -28,7 +29,7 @@ typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
 typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
                                  int64_t count);
 
-/* Slots of the rows kernels: x, y, dy, dx of one type, weight and bias of one type. */
+/* Slots of the long rows' kernels: x, y, dy, dx of one type, weight and bias of one type. */
 enum { LNORM_ROWS_F32, LNORM_ROWS_F16, LNORM_ROWS_F16_F32, LNORM_ROWS_BF16, LNORM_ROWS_BF16_F32, LNORM_ROWS_SLOTS };
 
 /* The same for x, y, dy and dx in f64: the wide arithmetic. weight and bias are of any element type and stride; kernels
@@ -115,9 +116,9 @@ typedef struct lnorm_long {
 
 typedef struct lnorm_kernels {
     const char *name;
-    /* the slots in the accurate arithmetic, then in the fast one */
-    lnorm_rows_forward *rows_forward[2 * LNORM_ROWS_SLOTS];
-    lnorm_rows_backward *rows_backward[2 * LNORM_ROWS_SLOTS];
+    /* in the accurate arithmetic, and in the fast one */
+    lnorm_rows_forward *rows_forward[2];
+    lnorm_rows_backward *rows_backward[2];
     lnorm_long long_rows[LNORM_ROWS_SLOTS];
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */

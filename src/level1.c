@@ -136,7 +136,7 @@ static void run_wide(lnorm_pass pass, const lnorm_rows_job *job, const lnorm_ker
 /* -- Calls -------------------------------------------------------------------------------------------------------- */
 
 static inline int wide(const lnorm_rows_job *job) {
-    return job->element == LNORM_ELEMENT_F64;
+    return job->a.element == LNORM_ELEMENT_F64;
 }
 
 /* What the passes share. Member by member: clearing all of it first would cost as much as a short row. */
@@ -149,12 +149,12 @@ static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, in
     job->a.y = job->a.dx = NULL;
     job->a.x_pitch = job->a.y_pitch = job->a.dy_pitch = job->a.dx_pitch = job->a.cols = cols;
     job->a.eps = lnorm_eps_value(eps, center, element);
+    job->a.element = job->a.affine = (uint8_t)element;
     job->a.center = center;
     job->a.stream = lnorm_rows_stream(element, rows, cols);
     job->a.mean = job->a.rstd = NULL;
     job->rows = rows;
-    job->element = element;
-    job->slot = lnorm_rows_slot((int)element, (int)element);
+    job->fast = 0;
     job->saved = job->accumulate = 0;
     job->mean = job->rstd = job->dweight = job->dbias = absent;
     job->workspace = NULL;
@@ -238,7 +238,7 @@ size_t lnorm_backward_workspace(int64_t rows, int64_t cols) {
         return 0;
     begin_backward(&job, LNORM_ELEMENT_F32, 1, &any, &any, &any, &any, &any, &any, rows, cols, 0);
     narrow = workspace_of_call(&job);
-    job.element = LNORM_ELEMENT_F64;
+    job.a.element = LNORM_ELEMENT_F64;
     full = workspace_of_call(&job);
     return narrow > full ? narrow : full;
 }

@@ -36,18 +36,20 @@ static int affine_fits(const lnorm_problem *problem, enum lnorm_operand paramete
     return (!lnorm_has(problem, parameter) && !lnorm_has(problem, gradient)) || axes == problem->reduced;
 }
 
-/* The slot of the kernels that run this problem, -1 for none. */
-static int rows_slot(const lnorm_problem *problem) {
-    int element = problem->operand[LNORM_X].element, affine = element;
+/* The element type of weight and bias: x's, where there are none. */
+static int affine_element(const lnorm_problem *problem) {
     if (lnorm_has(problem, LNORM_WEIGHT))
-        affine = problem->operand[LNORM_WEIGHT].element;
-    else if (lnorm_has(problem, LNORM_BIAS))
-        affine = problem->operand[LNORM_BIAS].element;
-    if (!lies_in_rows(problem, LNORM_X, element) || !lies_in_rows(problem, LNORM_Y, element) ||
-        !lies_in_rows(problem, LNORM_DY, element) || !lies_in_rows(problem, LNORM_DX, element) ||
-        !lies_in_rows(problem, LNORM_WEIGHT, affine) || !lies_in_rows(problem, LNORM_BIAS, affine))
-        return -1;
-    return lnorm_rows_slot(element, affine);
+        return problem->operand[LNORM_WEIGHT].element;
+    return problem->operand[lnorm_has(problem, LNORM_BIAS) ? LNORM_BIAS : LNORM_X].element;
+}
+
+/* One element type of x, y, dy and dx, and one of weight and bias. */
+static int elements_fit(const lnorm_problem *problem) {
+    int element = problem->operand[LNORM_X].element, affine = affine_element(problem);
+    return lnorm_rows_slot(element, affine) >= 0 && lies_in_rows(problem, LNORM_X, element) &&
+           lies_in_rows(problem, LNORM_Y, element) &&
+           lies_in_rows(problem, LNORM_DY, element) && lies_in_rows(problem, LNORM_DX, element) &&
+           lies_in_rows(problem, LNORM_WEIGHT, affine) && lies_in_rows(problem, LNORM_BIAS, affine);
 }
 
 static int rows_takes(const lnorm_problem *problem) {
@@ -63,7 +65,7 @@ static int rows_takes(const lnorm_problem *problem) {
     if (problem->weight_offset && lnorm_has(problem, LNORM_WEIGHT))
         return 0;
     return affine_fits(problem, LNORM_WEIGHT, LNORM_DWEIGHT, problem->weight_axes) &&
-           affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && rows_slot(problem) >= 0;
+           affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && elements_fit(problem);
 }
 
 /* -- A job from a problem ----------------------------------------------------------------------------------------- */
@@ -101,17 +103,17 @@ static lnorm_rows rows_of(const lnorm_problem *problem, const lnorm_data *data) 
                     .dx_pitch = pitch_of(problem, LNORM_DX),
                     .cols = problem->element.count,
                     .eps = problem->eps,
+                    .element = problem->operand[LNORM_X].element,
+                    .affine = (uint8_t)affine_element(problem),
                     .center = problem->center};
-    a.stream = lnorm_rows_stream((enum lnorm_element)problem->operand[LNORM_X].element,
-                                 problem->group.count, problem->element.count);
+    a.stream = lnorm_rows_stream((enum lnorm_element)a.element, problem->group.count, problem->element.count);
     return a;
 }
 
 static lnorm_rows_job job_of(const lnorm_problem *problem, const lnorm_data *data) {
     lnorm_rows_job job = {.a = rows_of(problem, data),
                           .rows = problem->group.count,
-                          .element = (enum lnorm_element)problem->operand[LNORM_X].element,
-                          .slot = rows_slot(problem) + (problem->fast ? LNORM_ROWS_SLOTS : 0),
+                          .fast = problem->fast,
                           .saved = problem->statistics == LNORM_SAVED,
                           .accumulate = problem->accumulate,
                           .mean = vector_of(problem, data, LNORM_MEAN, pitch_of(problem, LNORM_MEAN)),
@@ -126,7 +128,7 @@ static lnorm_rows_job job_of(const lnorm_problem *problem, const lnorm_data *dat
 
 /* The call that starts at `row`; statistics are left out. */
 static lnorm_rows rows_from(const lnorm_rows_job *job, int64_t row) {
-    const int64_t bytes = (int64_t)lnorm_element_size(job->element);
+    const int64_t bytes = (int64_t)lnorm_element_size((enum lnorm_element)job->a.element);
     lnorm_rows a = job->a;
     a.x = (const char *)a.x + row * a.x_pitch * bytes;
     if (a.dy)
@@ -175,7 +177,7 @@ static void forward_range(const lnorm_rows_job *job, lnorm_rows_forward *kernel,
 
 /* Rows of no elements have statistics (NaN) and nothing else. */
 void lnorm_rows_forward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels) {
-    lnorm_rows_forward *kernel = kernels->rows_forward[job->slot];
+    lnorm_rows_forward *kernel = kernels->rows_forward[job->fast];
     if (job->mean.at || job->rstd.at)
         forward_range(job, kernel, 0, job->rows);
     else if (job->a.cols)
@@ -266,7 +268,7 @@ static int64_t affine_tasks(const affine_form *form) {
 /* Blocks of 64 rows from `first_block`, `count` of them, into the trees of the gradients that are wanted. */
 static void sum_blocks(const lnorm_rows_job *job, const lnorm_kernels *kernels, int with_dx, int64_t first_block,
                        int64_t count, lnorm_strip *dweight, lnorm_strip *dbias, int64_t first) {
-    lnorm_rows_backward *kernel = kernels->rows_backward[job->slot];
+    lnorm_rows_backward *kernel = kernels->rows_backward[job->fast];
     int64_t width = dweight ? dweight->width : dbias->width;
     for (int64_t block = first_block; block < first_block + count; block++) {
         int64_t begin = block * LNORM_ROW_BLOCK, end = begin + LNORM_ROW_BLOCK;
@@ -361,7 +363,7 @@ void lnorm_rows_backward_all(const lnorm_rows_job *job, const lnorm_kernels *ker
     for (int64_t task = 0, tasks = affine_tasks(&form); task < tasks; task++)
         run_affine(job, kernels, swept, task);
     if (!swept && job->a.dx)
-        backward_range(job, kernels->rows_backward[job->slot], 1, 0, job->rows, NULL, NULL, 0, 0);
+        backward_range(job, kernels->rows_backward[job->fast], 1, 0, job->rows, NULL, NULL, 0, 0);
 }
 
 /* -- The engine --------------------------------------------------------------------------------------------------- */
@@ -393,13 +395,13 @@ static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const
     lnorm_grid grid = grid_of_rows(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
     if (problem->pass == LNORM_FORWARD)
-        forward_range(&job, kernels->rows_forward[job.slot], begin, end);
+        forward_range(&job, kernels->rows_forward[job.fast], begin, end);
     else if (phase == 0 && swept)
         run_slice(&job, kernels, task);
     else if (phase == 1)
         run_affine(&job, kernels, swept, task);
     else if (phase == 2 && !swept)
-        backward_range(&job, kernels->rows_backward[job.slot], 1, begin, end, NULL, NULL, 0, 0);
+        backward_range(&job, kernels->rows_backward[job.fast], 1, begin, end, NULL, NULL, 0, 0);
 }
 
 const lnorm_engine lnorm_engine_rows = {"rows", rows_takes, rows_workspace, lnorm_phases, rows_tasks, rows_run};

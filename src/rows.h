@@ -15,8 +15,7 @@ typedef struct lnorm_vector {
 typedef struct lnorm_rows_job {
     lnorm_rows a; /* of row 0, without mean and rstd */
     int64_t rows;
-    enum lnorm_element element; /* of x, y, dy and dx */
-    int slot; /* of the kernels: lnorm_rows_slot, plus LNORM_ROWS_SLOTS for the fast arithmetic */
+    int fast;                   /* the arithmetic */
     int saved;                  /* backward: mean and rstd are given; else they are outputs, of a forward pass only */
     int accumulate;
     lnorm_vector mean, rstd;      /* one per row */
