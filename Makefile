@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: all demo check check-large bench dist install clean help
+.PHONY: all demo check check-large accuracy bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -28,6 +28,14 @@ check-large: ## the test cases of up to 300 MB, too
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
 	cd $(BUILD)/check && ctest --output-on-failure -C Large -R test_cases_large
+
+# Arguments: make accuracy ACCURACY="--results=1e6 --hunt=10"
+ACCURACY ?= --results=1e8 --hunt=300
+accuracy: ## a hundred million results against MPFR, and a search for the worst: ten minutes
+	@tools/setup.sh check
+	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
+	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS) --target accuracy
+	$(BUILD)/check/tests/accuracy $(ACCURACY) --json=$(BUILD)/accuracy.json
 
 # Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
 PYTHON ?= python3

@@ -18,17 +18,17 @@ enum { EXACT_LANES = 16, EXACT_BLOCK = 256, EXACT_ROW_BLOCK = 64, EXACT_SHORT = 
  *     y             max(|y|, |weight|, |weight*xhat|, |bias|)
  *     mean, rstd    max(|mean|, M(x)); rstd
  *     running_mean  |(1-q)*old| + q*max(|mean|, M(x));   running_var: the same sum with the unbiased variance
- *     dx            max(|dx|, r*|g|, r*M(g), r*|xhat|*M(g*xhat)); with constant statistics r*|g|
+ *     dx            r*(|g| + M(g) + X*M(g*X)); with constant statistics r*|g|
+ *     dx, wide      max(|dx|, r*|g|, r*M(g), r*|xhat|*M(g*xhat)); with constant statistics r*|g|
  *     dweight       sum |dy|*X;   dbias: sum |dy|;   accumulate: + |old|
- *     ddy           |weight|*U with U = max(|u|, r*|v|, r*M(v), r*|xhat|*M(v*xhat)), the scale of dx with v for g
+ *     ddy           |weight|*U with U = max(|u|, r*|v|, r*M(v), r*|xhat|*M(v*xhat)), the wide scale of dx with v for g
  *     2nd dweight   sum |dy|*r*(|v| + M(v) + X*M(v*X)), the magnitudes of u's terms
  *     2nd dx        r^2*(X*(M(v*g) + M(v)*M(g) + M(v*X)*M(g*X)) + (|v| + M(v) + X*M(v*X))*M(g*X)
  *                   + (|g| + M(g) + X*M(g*X))*M(v*X)), the magnitudes of its terms
  *     y_tangent     max(|y_tangent|, |weight|*U with x_tangent for v, |weight_tangent|*X, |bias_tangent|)
  *     mean_tangent  M(x_tangent);   rstd_tangent: r^2*M(x_tangent*X)
  *
- * Fast: X is at least |mean|*r*2^-23, too, where statistics are given, y has |weight|*X for |weight|, and the scale of
- * dx is r*(|g| + M(g) + X*M(g*X)).
+ * Fast: X is at least |mean|*r*2^-23, too, where statistics are given, and y has |weight|*X for |weight|.
  *
  * error is in units of 2^-53 (exact_number.h); 0 says that the arithmetic, wide or not, must give the value itself. */
 typedef struct exact_result {

@@ -90,6 +90,15 @@ int exact_accepts(const lnorm_problem *problem, enum lnorm_operand operand, doub
     return judge(problem, operand, got, exact, i).accepted;
 }
 
+int exact_bin(long double ulps) {
+    if (ulps < 0.5L)
+        return (int)(ulps * 32);
+    if (ulps <= 1)
+        return ulps <= 0.501L ? 16 : 17;
+    int bin = 18 + ilogbl(ulps);
+    return bin < EXACT_BINS ? bin : EXACT_BINS - 1;
+}
+
 /* `floor`: further down an f64's own spacing is what counts, or an f32's. */
 static void record(exact_found *found, enum lnorm_element element, const verdict *v, const exact_result *exact,
                    int64_t i, long double floor) {
@@ -97,6 +106,7 @@ static void record(exact_found *found, enum lnorm_element element, const verdict
     found->results++;
     found->correct += v->difference <= exact_spacing(element, exact_size(exact->value[i])) / 2;
     found->ulps = ulps > found->ulps ? ulps : found->ulps;
+    found->histogram[exact_bin(ulps)]++;
     if (scale >= floor) {
         long double units = v->difference / (EXACT_U * scale), bound = exact->error[i] / scale;
         found->units = units > found->units ? units : found->units;
@@ -130,6 +140,20 @@ int64_t exact_check(const lnorm_problem *problem, const lnorm_data *data, const 
         }
     }
     return refused;
+}
+
+long double exact_worst_share(const lnorm_problem *problem, const lnorm_data *data, const exact *e,
+                              enum lnorm_operand operand) {
+    const exact_result *result = &e->result[operand];
+    long double worst = 0;
+    for (int64_t i = 0; i < result->count; i++) {
+        double got = exact_load((enum lnorm_element)problem->operand[operand].element, data->at[operand],
+                                exact_offset(problem, operand, result->axes, i));
+        verdict v = judge(problem, operand, got, result, i);
+        if (v.judged && v.allowed > 0 && v.difference / v.allowed > worst)
+            worst = v.difference / v.allowed;
+    }
+    return worst;
 }
 
 static void print_ulps(const exact_found *found) {

@@ -332,7 +332,7 @@ static void backward(exact_row *row) {
     for (int64_t i = 0; i < row->n; i++) {
         projected(row, t, &row->g[i], i, EXACT_C1, EXACT_C2);
         long double scale = projected_scale(row, &row->g[i], i, &row->of_g);
-        if (row->problem->fast)
+        if (!row->problem->wide)
             scale = row->mean[EXACT_R].size * terms_scale(row, &row->g[i], i, &row->of_g);
         exact_store(row, LNORM_DX, row->at[i].element, t, scale);
         number_set(t, row->in[LNORM_DY][i]);
