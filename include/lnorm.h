@@ -297,9 +297,9 @@ typedef enum lnorm_statistics { LNORM_COMPUTED = 0, LNORM_SAVED, LNORM_CONSTANT 
 /* Which arithmetic [ARITH].
  *   LNORM_ACCURATE  everything in f64 (f64 input: in about twice f64's precision), rounded once
  *   LNORM_FAST      forward and backward of f32, f16, bf16: what is one per element in f32. Its bits are fixed, too.
- *                   y is within 9 ulp of f32 (of f16 0.56, of bf16 0.51) of the scale under "Accuracy"; gradients and
- *                   what may overflow: [ARITH] section 22. Constant groups give the bias. Other passes, f64 input and
- *                   groups of at most 16 elements are as with LNORM_ACCURATE: asking for it never fails. */
+ *                   y is within 24 ulp of f32 (of f16 0.56, of bf16 0.51) of the scale under "Accuracy"; statistics,
+ *                   gradients and what may overflow: [ARITH] section 22. Constant groups give the bias. Other passes,
+ *                   f64 input and groups of at most 16 elements are as with LNORM_ACCURATE: asking for it never fails. */
 typedef enum lnorm_arithmetic { LNORM_ACCURATE = 0, LNORM_FAST } lnorm_arithmetic;
 
 /* An operation. Start from LNORM_OP_INIT: layer norm over the last axis, forward, eps 1e-5. */

@@ -42,6 +42,7 @@ enum {
     LNORM_RUN_ROWS = 8,    /* a run is LNORM_BLOCK elements, eight rows of 32 that are added in f32 */
     LNORM_RUN_COLS = 32,
     LNORM_BLOCK_RUNS = 16, /* runs whose sums enter the f64 lanes before these are folded */
+    LNORM_KAPPA_F32 = 1,   /* LNORM_KAPPA, for statistics of f32 x from runs */
     LNORM_ROW_GROUP = 8    /* outer indices that are added in f32 */
 };
 

@@ -146,7 +146,7 @@ static void in_f32(fast_record *s) {
     s->rho = (float)s->r;
 }
 
-/* Statistics of 16-bit x from sums in runs. False where they are not good enough. */
+/* Statistics from sums in runs. False where they are not good enough. */
 static int statistics_by_runs(const lnorm_wide_run *run, fast_record *s) {
     run_sum sum_x = empty_sum(), sum_x_x = empty_sum();
     int64_t count = run->space->count;
@@ -160,19 +160,18 @@ static int statistics_by_runs(const lnorm_wide_run *run, fast_record *s) {
         add_run(&sum_x_x, x_x, length);
     }
     double m = total_of(&sum_x) / (double)count, q = total_of(&sum_x_x) / (double)count;
+    double kappa = run->problem->operand[LNORM_X].element == LNORM_ELEMENT_F32 ? LNORM_KAPPA_F32 : LNORM_KAPPA;
     int center = run->problem->center;
     s->c = center ? (double)(float)m : 0.0;
     s->t = 0.0;
     s->v = center ? q - m * m : q;
     double radicand = s->v + run->problem->eps;
     s->r = radicand > 0.0 ? 1.0 / sqrt(radicand) : 0.0;
-    return (!center || s->v * LNORM_KAPPA >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
+    return (!center || s->v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
 }
 
 static void statistics(const lnorm_wide_run *run, int64_t group, fast_record *s) {
-    int runs = run->problem->statistics == LNORM_COMPUTED &&
-               run->problem->operand[LNORM_X].element != LNORM_ELEMENT_F32;
-    if (!runs || !statistics_by_runs(run, s)) {
+    if (run->problem->statistics != LNORM_COMPUTED || !statistics_by_runs(run, s)) {
         lnorm_statistics_narrow narrow = lnorm_reference_statistics(run->problem, run->data, group);
         s->c = narrow.c;
         s->t = narrow.t;

@@ -13,27 +13,24 @@ long double exact_fast_reach(const exact_row *row) {
     return row->problem->statistics == LNORM_COMPUTED || !(c > 1) ? 1 : c;
 }
 
-static int by_runs(const lnorm_problem *problem) {
-    return problem->statistics == LNORM_COMPUTED && problem->operand[LNORM_X].element != LNORM_ELEMENT_F32;
-}
-
 /* In units of 2^-24 of the scale; 0: as in the narrow arithmetic. */
 static long double units_of(const lnorm_problem *problem, enum lnorm_operand operand) {
-    int runs = by_runs(problem), center = problem->center;
+    const int runs = problem->statistics == LNORM_COMPUTED, center = problem->center;
+    const int f32 = problem->operand[LNORM_X].element == LNORM_ELEMENT_F32;
     switch (operand) {
     case LNORM_Y:
-        return runs ? 436 : 9;
+        return !runs ? 9 : f32 ? 24 : 436;
     case LNORM_MEAN:
     case LNORM_RUNNING_MEAN:
         return runs ? 5 : 0;
     case LNORM_RSTD:
-        return runs ? center ? 389 : 2 : 0;
+        return !runs ? 0 : f32 ? center ? 11 : 3 : center ? 389 : 2;
     case LNORM_RUNNING_VAR:
-        return runs ? 778 : 0;
+        return !runs ? 0 : f32 ? 22 : 778;
     case LNORM_DX:
-        return runs ? 1267 : 25;
+        return !runs ? 25 : f32 ? 65 : 1267;
     case LNORM_DWEIGHT:
-        return runs ? 438 : 11;
+        return !runs ? 11 : f32 ? 26 : 438;
     default:
         return 4;
     }

@@ -51,10 +51,12 @@ static void shifted(exact_random *random, double *row, int64_t n, enum lnorm_ele
         row[i] = scale * (mean + spread * draw_normal(random));
 }
 
-/* m - s and m + s in turn: kappa = (m/s)^2 for even n, on both sides of 64 and, with m = 8*s, on it. */
+/* m - s and m + s in turn: kappa = (m/s)^2 for even n, on both sides of 64 and, with m = 8*s, on it; the same with 1,
+ * which decides about f32 in the fast arithmetic. */
 static void near_kappa(exact_random *random, double *row, int64_t n, enum lnorm_element element) {
-    static const double means[] = {8.0, 8.0, 7.0, 9.0, 7.875, 8.125, 8.0 + 0x1p-18, 8.0 - 0x1p-18, 8.0 + 0x1p-40};
-    double mean = means[random_below(random, 9)], scale = draw_scale(random, element) * 0.125;
+    static const double means[] = {8.0, 8.0, 7.0, 9.0, 7.875, 8.125, 8.0 + 0x1p-18, 8.0 - 0x1p-18, 8.0 + 0x1p-40,
+                                   1.0, 1.0 - 0x1p-10, 1.0 + 0x1p-10};
+    double mean = means[random_below(random, sizeof means / sizeof *means)], scale = draw_scale(random, element) * 0.125;
     int64_t offset = random_below(random, 2);
     for (int64_t i = 0; i < n; i++)
         row[i] = scale * (mean + (double)(2 * ((i + offset) % 2) - 1));

@@ -31,14 +31,16 @@ typedef struct ln_run_rows {
 } ln_run_rows;
 
 /* From the sums of x and x*x in runs. False where those of the accurate arithmetic are due. */
-static inline int ln_fast_finish_runs(ln_record *s, ln_pair sum, int64_t count, double eps, int center) {
+static inline int ln_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
+                                      int center) {
+    const double kappa = element == LNORM_ELEMENT_F32 ? LNORM_KAPPA_F32 : LNORM_KAPPA;
     double n = (double)count, m = sum.a / n, q = sum.b / n, radicand;
     s->c = center ? (double)(float)m : 0.0;
     s->t = 0.0;
     s->v = center ? q - m * m : q;
     radicand = s->v + eps;
     s->r = radicand > 0.0 ? 1.0 / sqrt(radicand) : 0.0;
-    return (!center || s->v * LNORM_KAPPA >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
+    return (!center || s->v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
 }
 
 /* n elements of a row that is not regular. */

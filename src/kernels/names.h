@@ -177,6 +177,7 @@
 #define ln_runs LNORM_ISA_NAME(ln_runs)
 #define ln_runs_f16 LNORM_ISA_NAME(ln_runs_f16)
 #define ln_runs_bf16 LNORM_ISA_NAME(ln_runs_bf16)
+#define ln_runs_f32 LNORM_ISA_NAME(ln_runs_f32)
 #define ln_runs_of LNORM_ISA_NAME(ln_runs_of)
 #define ln_fast_statistics LNORM_ISA_NAME(ln_fast_statistics)
 #define ln_fast_row LNORM_ISA_NAME(ln_fast_row)
