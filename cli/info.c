@@ -75,7 +75,7 @@ const verb verb_info = {
     "LNORM_ISA=NAME in the environment chooses another; one that is not available is\n"
     "an error, exit status 1.",
     "  lnorm info\n"
-    "  LNORM_ISA=scalar lnorm info",
+    "  LNORM_ISA=sse2 lnorm info",
     0,
     0,
     run};

@@ -38,7 +38,7 @@ count() {
     status=0
     LNORM_ISA=$1 GLIBC_TUNABLES=glibc.cpu.hwcaps=-ERMS,-FSRM valgrind --tool=callgrind --toggle-collect='count_*' \
         --callgrind-out-file="$work/$1" "$program" >"$work/log" 2>&1 || status=$?
-    [ $status -ne 77 ] || skip "this machine lacks $1"
+    [ $status -ne 77 ] || skip "this machine or build lacks $1"
     [ $status -eq 0 ] || { cat "$work/log"; exit 1; }
     callgrind_annotate --inclusive=yes --threshold=100 "$work/$1" |
         sed -n "s/^ *\([0-9,]*\) .*:count_\([a-z0-9_]*\).*/\2 \1/p" | tr -d , | sort -u |

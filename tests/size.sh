@@ -1,5 +1,6 @@
 #!/bin/sh
-# size.sh SHARED_LIBRARY FLAGS: what the library weighs, all instruction sets, without debugging symbols.
+# size.sh SHARED_LIBRARY FLAGS: what the library weighs as it ships, all instruction sets, without debugging
+# symbols.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/tools.sh"

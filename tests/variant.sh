@@ -44,12 +44,12 @@ clang) # the other compiler, and what it says of tests and examples
     bits ./same_bits hostile
     ;;
 gcc_native) # every flag that lets gcc fuse or reorder and that it does not announce by a macro
-    compile gcc -O3 -march=native -ffp-contract=fast -funroll-loops -fno-trapping-math -fno-math-errno
+    compile gcc -O3 -march=native -DLNORM_SCALAR_KERNELS -ffp-contract=fast -funroll-loops -fno-trapping-math -fno-math-errno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;
 clang_native) # clang fuses by default; -ffp-contract=fast is beyond help: it makes clang ignore every pragma, silently
-    compile "$clang" -O3 -march=native -fno-trapping-math -fno-math-errno
+    compile "$clang" -O3 -march=native -DLNORM_SCALAR_KERNELS -fno-trapping-math -fno-math-errno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;

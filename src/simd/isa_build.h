@@ -1,11 +1,10 @@
 /* Which instruction sets this target and compiler can build: LNORM_BUILD_x is 1 or 0, for every x of lists/isas.def.
- * Whether the machine runs them is dispatch.c's question. LNORM_NO_AVX512 and LNORM_NO_AVX2 leave one out.
+ * Whether the machine runs them is dispatch.c's question. LNORM_NO_AVX512 and LNORM_NO_AVX2 leave one out,
+ * LNORM_SCALAR_KERNELS adds the scalar kernels where a vector set always runs: for tests.
  *
  * LNORM_SIMDE: the AVX-512 kernels from the SIMDe headers, for tests on machines without AVX-512. */
 #ifndef LNORM_ISA_BUILD_H
 #define LNORM_ISA_BUILD_H
-
-#define LNORM_BUILD_SCALAR 1
 
 /* gcc for Windows aligns the stack to 16 bytes only, and spills of wider vectors fault (gcc bug 54412). */
 #if defined __x86_64__ && !defined __ILP32__ && (defined __clang__ || (defined __GNUC__ && !defined _WIN32))
@@ -25,6 +24,12 @@
 #define LNORM_BUILD_NEON 1
 #else
 #define LNORM_BUILD_NEON 0
+#endif
+
+#if defined LNORM_SCALAR_KERNELS || !(LNORM_BUILD_SSE2 || LNORM_BUILD_NEON)
+#define LNORM_BUILD_SCALAR 1
+#else
+#define LNORM_BUILD_SCALAR 0
 #endif
 
 #if LNORM_TARGET_X86 && !defined LNORM_NO_AVX2
