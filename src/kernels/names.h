@@ -108,6 +108,7 @@
 #define ln_pad LNORM_ISA_NAME(ln_pad)
 #define ln_block_moments LNORM_ISA_NAME(ln_block_moments)
 #define ln_block_shifted LNORM_ISA_NAME(ln_block_shifted)
+#define ln_sum_block_of_run LNORM_ISA_NAME(ln_sum_block_of_run)
 #define ln_sum_block LNORM_ISA_NAME(ln_sum_block)
 #define ln_gradient_form LNORM_ISA_NAME(ln_gradient_form)
 #define ln_normalised LNORM_ISA_NAME(ln_normalised)
