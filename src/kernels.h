@@ -29,7 +29,7 @@ typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
 typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
                                  int64_t count);
 
-/* Slots of the long rows' kernels: x, y, dy, dx of one type, weight and bias of one type. */
+/* Copies of the rows kernels: x, y, dy, dx of one type, weight and bias of one type. */
 enum { LNORM_ROWS_F32, LNORM_ROWS_F16, LNORM_ROWS_F16_F32, LNORM_ROWS_BF16, LNORM_ROWS_BF16_F32, LNORM_ROWS_SLOTS };
 
 /* The same for x, y, dy and dx in f64: the wide arithmetic. weight and bias are of any element type and stride; kernels
@@ -85,14 +85,21 @@ static inline int lnorm_rows_slot(int element, int affine) {
     return -1;
 }
 
-/* Columns of one row, contiguous; pointers are to the first of them. A parameter whose `runs` is 0 is the same for all
- * columns: it points to a block of equal numbers. One that is absent is such a block, too, of 1.0 or -0.0: the same
- * bits as without the multiplication or addition. */
+/* weight or bias of some columns. One that does not run along the row is the same for all of them: `at` is a block of
+ * equal f32. One that is absent is such a block, too, of 1.0 or -0.0: the same bits as without the multiplication or
+ * addition. */
+typedef struct lnorm_parameter {
+    const char *at;
+    uint8_t element, runs;
+} lnorm_parameter;
+
+/* Columns of one row, contiguous, each operand of a narrow type of its own; pointers are to the first of them. */
 typedef struct lnorm_segment {
-    const char *x, *dy, *weight, *bias;
+    const char *x, *dy;
+    lnorm_parameter weight, bias;
     char *y, *dx;
     int64_t count;
-    int weight_runs, bias_runs;
+    uint8_t x_element, dy_element, y_element, dx_element;
     int stream;         /* y or dx is not going to be read soon: write it past the caches */
     const ln_record *s; /* the row's statistics, and the means of its gradients */
 } lnorm_segment;
@@ -105,10 +112,10 @@ enum lnorm_sum {
     LNORM_SUMS
 };
 
-/* Kernels of a slot. A segment that is summed begins at a multiple of its length, a power of two times LNORM_BLOCK: its
+/* A segment that is summed begins at a multiple of its length, a power of two times LNORM_BLOCK: its
  * sum is a subtree. */
 typedef struct lnorm_long {
-    void (*sum)(const lnorm_segment *a, enum lnorm_sum which, ln_pair *total);
+    ln_pair (*sum)(const lnorm_segment *a, enum lnorm_sum which);
     void (*forward)(const lnorm_segment *a); /* y */
     /* dx where it is not NULL; adds dy*xhat to dweight[j] and dy to dbias[j], which may be NULL */
     void (*backward)(const lnorm_segment *a, double *dweight, double *dbias);
@@ -119,7 +126,7 @@ typedef struct lnorm_kernels {
     /* in the accurate arithmetic, and in the fast one */
     lnorm_rows_forward *rows_forward[2];
     lnorm_rows_backward *rows_backward[2];
-    lnorm_long long_rows[LNORM_ROWS_SLOTS];
+    lnorm_long long_rows;
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
     void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);

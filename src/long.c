@@ -31,11 +31,11 @@ static int runs_along_rows(const lnorm_problem *problem, uint32_t axes) {
     return (axes & problem->reduced) != 0;
 }
 
-/* Absent, or of this element type and contiguous along the row where it runs along it. */
-static int fits(const lnorm_problem *problem, enum lnorm_operand operand, int element, int runs) {
+/* Absent, or narrow, and contiguous along the row where it runs along it. */
+static int fits(const lnorm_problem *problem, enum lnorm_operand operand, int runs) {
     const lnorm_operand_form *form = &problem->operand[operand];
-    return !lnorm_has(problem, operand) ||
-           (form->element == element && (!runs || form->stride[problem->element.axis[0]] == 1));
+    return !lnorm_has(problem, operand) || (form->element != LNORM_ELEMENT_F64 &&
+                                            (!runs || form->stride[problem->element.axis[0]] == 1));
 }
 
 /* Axes of a parameter: those of the row alone, or none of them. */
@@ -45,22 +45,11 @@ static int affine_fits(const lnorm_problem *problem, enum lnorm_operand paramete
            !runs_along_rows(problem, axes);
 }
 
-/* Of weight and bias. */
-static int affine_element(const lnorm_problem *problem) {
-    enum lnorm_operand operand = lnorm_has(problem, LNORM_WEIGHT) ? LNORM_WEIGHT
-                                 : lnorm_has(problem, LNORM_BIAS) ? LNORM_BIAS
-                                                                  : LNORM_X;
-    return problem->operand[operand].element;
-}
-
-static int long_slot(const lnorm_problem *problem) {
-    int element = problem->operand[LNORM_X].element, affine = affine_element(problem);
-    if (!fits(problem, LNORM_X, element, 1) || !fits(problem, LNORM_Y, element, 1) ||
-        !fits(problem, LNORM_DY, element, 1) || !fits(problem, LNORM_DX, element, 1) ||
-        !fits(problem, LNORM_WEIGHT, affine, runs_along_rows(problem, problem->weight_axes)) ||
-        !fits(problem, LNORM_BIAS, affine, runs_along_rows(problem, problem->bias_axes)))
-        return -1;
-    return lnorm_rows_slot(element, affine);
+static int operands_fit(const lnorm_problem *problem) {
+    return fits(problem, LNORM_X, 1) && fits(problem, LNORM_Y, 1) && fits(problem, LNORM_DY, 1) &&
+           fits(problem, LNORM_DX, 1) &&
+           fits(problem, LNORM_WEIGHT, runs_along_rows(problem, problem->weight_axes)) &&
+           fits(problem, LNORM_BIAS, runs_along_rows(problem, problem->bias_axes));
 }
 
 static int long_takes(const lnorm_problem *problem) {
@@ -77,7 +66,7 @@ static int long_takes(const lnorm_problem *problem) {
     if (problem->weight_offset && lnorm_has(problem, LNORM_WEIGHT))
         return 0;
     return affine_fits(problem, LNORM_WEIGHT, LNORM_DWEIGHT, problem->weight_axes) &&
-           affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && long_slot(problem) >= 0;
+           affine_fits(problem, LNORM_BIAS, LNORM_DBIAS, problem->bias_axes) && operands_fit(problem);
 }
 
 /* -- A problem as this engine sees it ----------------------------------------------------------------------------- */
@@ -177,32 +166,26 @@ static char *place_of(const long_form *form, enum lnorm_operand operand, int64_t
 
 /* A parameter that is absent or the same for the whole row, as the kernels read it. */
 typedef struct constant_block {
-    char at[LNORM_BLOCK * sizeof(float)];
+    float at[LNORM_BLOCK];
 } constant_block;
 
-static const char *fill_block(constant_block *block, size_t size) {
-    for (size_t filled = size; filled < LNORM_BLOCK * size; filled *= 2)
-        memcpy(block->at + filled, block->at, filled);
-    return block->at;
+static lnorm_parameter constant(double value, constant_block *block) {
+    const lnorm_parameter p = {(const char *)block->at, LNORM_ELEMENT_F32, 0};
+    for (int j = 0; j < LNORM_BLOCK; j++)
+        block->at[j] = (float)value;
+    return p;
 }
 
-static const char *absent(const long_form *form, double value, constant_block *block) {
-    enum lnorm_element element = (enum lnorm_element)affine_element(form->problem);
-    lnorm_store(element, block->at, 0, value);
-    return fill_block(block, lnorm_element_size(element));
-}
-
-static const char *constant(const long_form *form, enum lnorm_operand operand, int64_t row, constant_block *block) {
-    size_t size = lnorm_element_size((enum lnorm_element)form->problem->operand[operand].element);
-    memcpy(block->at, place_of(form, operand, row, 0), size);
-    return fill_block(block, size);
-}
-
-static const char *parameter_at(const long_form *form, enum lnorm_operand operand, int runs, int64_t row,
-                                int64_t first, constant_block *block) {
-    if (!lnorm_has(form->problem, operand))
-        return absent(form, operand == LNORM_WEIGHT ? 1.0 : -0.0, block);
-    return runs ? place_of(form, operand, row, first) : constant(form, operand, row, block);
+/* weight_axes or bias_axes in `axes`; `absent` stands for one that is not there. */
+static lnorm_parameter parameter_of(const long_form *form, enum lnorm_operand operand, uint32_t axes, double absent,
+                                    int64_t row, int64_t first, constant_block *block) {
+    const lnorm_problem *problem = form->problem;
+    const uint8_t element = problem->operand[operand].element;
+    if (!lnorm_has(problem, operand))
+        return constant(absent, block);
+    if (!runs_along_rows(problem, axes))
+        return constant(lnorm_load((enum lnorm_element)element, place_of(form, operand, row, 0), 0), block);
+    return (lnorm_parameter){place_of(form, operand, row, first), element, 1};
 }
 
 typedef struct part {
@@ -213,24 +196,28 @@ typedef struct part {
 /* An output that is larger than the caches, and not where an input was. */
 static int streams(const long_form *form) {
     const lnorm_problem *problem = form->problem;
-    size_t size = lnorm_element_size((enum lnorm_element)problem->operand[LNORM_X].element);
-    const char *out = form->data->at[backward(form) ? LNORM_DX : LNORM_Y];
-    return form->rows * form->cols >= LNORM_STREAM_BYTES / (int64_t)size && out != form->data->at[LNORM_X] &&
-           out != form->data->at[LNORM_DY];
+    const enum lnorm_operand which = backward(form) ? LNORM_DX : LNORM_Y;
+    const char *out = form->data->at[which];
+    return lnorm_has(problem, which) &&
+           form->rows * form->cols >= LNORM_STREAM_BYTES / (int64_t)lnorm_element_size(
+                                          (enum lnorm_element)problem->operand[which].element) &&
+           out != form->data->at[LNORM_X] && out != form->data->at[LNORM_DY];
 }
 
 /* Columns first .. first+count-1 of a row, for a kernel. */
 static void open_part(const long_form *form, part *p, int64_t row, int64_t first, int64_t count, const ln_record *s) {
     const lnorm_problem *problem = form->problem;
     lnorm_segment *a = &p->segment;
-    a->weight_runs = lnorm_has(problem, LNORM_WEIGHT) && runs_along_rows(problem, problem->weight_axes);
-    a->bias_runs = lnorm_has(problem, LNORM_BIAS) && runs_along_rows(problem, problem->bias_axes);
     a->x = place_of(form, LNORM_X, row, first);
     a->dy = place_of(form, LNORM_DY, row, first);
-    a->weight = parameter_at(form, LNORM_WEIGHT, a->weight_runs, row, first, &p->weight);
-    a->bias = parameter_at(form, LNORM_BIAS, a->bias_runs, row, first, &p->bias);
+    a->weight = parameter_of(form, LNORM_WEIGHT, problem->weight_axes, 1.0, row, first, &p->weight);
+    a->bias = parameter_of(form, LNORM_BIAS, problem->bias_axes, -0.0, row, first, &p->bias);
     a->y = place_of(form, LNORM_Y, row, first);
     a->dx = place_of(form, LNORM_DX, row, first);
+    a->x_element = problem->operand[LNORM_X].element;
+    a->dy_element = problem->operand[LNORM_DY].element;
+    a->y_element = problem->operand[LNORM_Y].element;
+    a->dx_element = problem->operand[LNORM_DX].element;
     a->count = count;
     a->stream = streams(form);
     a->s = s;
@@ -244,15 +231,11 @@ static int64_t segment_count(const long_form *form, int64_t segment) {
 /* -- Sums of a row ------------------------------------------------------------------------------------------------ */
 
 static ln_pair sum_segment(const long_form *form, int which, int64_t row, int64_t segment, const ln_record *s) {
-    ln_pair total;
     part p;
     open_part(form, &p, row, segment * form->segment, segment_count(form, segment), s);
-    if (which == SUM_OF_DY) {
-        p.segment.weight = absent(form, 1.0, &p.weight);
-        p.segment.weight_runs = 0;
-    }
-    form->kernels->sum(&p.segment, which == SUM_OF_DY ? LNORM_SUM_GRADIENT : (enum lnorm_sum)which, &total);
-    return total;
+    if (which == SUM_OF_DY)
+        p.segment.weight = constant(1.0, &p.weight);
+    return form->kernels->sum(&p.segment, which == SUM_OF_DY ? LNORM_SUM_GRADIENT : (enum lnorm_sum)which);
 }
 
 static ln_pair *kept(const long_form *form, int which, int64_t row) {
@@ -458,7 +441,7 @@ static void long_run(const lnorm_problem *problem, const lnorm_data *data, const
     long_form form = form_of(problem);
     form.data = data;
     form.all = kernels;
-    form.kernels = &kernels->long_rows[long_slot(problem)];
+    form.kernels = &kernels->long_rows;
     form.sums = data->workspace;
     if (phase == APPLY)
         run_apply(&form, task_of(&form, phase, task));

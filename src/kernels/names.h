@@ -243,15 +243,15 @@
 /* table.inc */
 #define ln_rows_backward_any LNORM_ISA_NAME(ln_rows_backward_any)
 #define ln_fast_backward_any LNORM_ISA_NAME(ln_fast_backward_any)
-#define ln_long_sum_any LNORM_ISA_NAME(ln_long_sum_any)
-#define ln_long_forward_any LNORM_ISA_NAME(ln_long_forward_any)
-#define ln_long_backward_any LNORM_ISA_NAME(ln_long_backward_any)
 
 /* long.inc */
-#define ln_parameter_at LNORM_ISA_NAME(ln_parameter_at)
 #define ln_ask_for LNORM_ISA_NAME(ln_ask_for)
+#define ln_long_columns LNORM_ISA_NAME(ln_long_columns)
+#define ln_long_parameter LNORM_ISA_NAME(ln_long_parameter)
+#define ln_long_gradient LNORM_ISA_NAME(ln_long_gradient)
+#define ln_sink_type LNORM_ISA_NAME(ln_sink_type)
+#define ln_long_part LNORM_ISA_NAME(ln_long_part)
 #define ln_long_block LNORM_ISA_NAME(ln_long_block)
-#define ln_long_blocks LNORM_ISA_NAME(ln_long_blocks)
 #define ln_long_sum LNORM_ISA_NAME(ln_long_sum)
 #define ln_sink LNORM_ISA_NAME(ln_sink)
 #define ln_sink_open LNORM_ISA_NAME(ln_sink_open)
