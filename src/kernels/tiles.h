@@ -28,15 +28,28 @@ static inline enum ln_shift ln_shift_of(const ln_record *s, int center) {
 }
 
 enum {
-    LN_BACKWARD_ROWS = 4,
-    LN_BACKWARD_COLS = 8192 /* longer rows go one by one */
+    LN_BACKWARD_PANEL = 1024, /* columns of a row that does not fit the tile as a whole */
+    LN_BACKWARD_TILE = 2176   /* two rows of so many columns, or eight of a quarter, each with some to spare */
 };
 
-typedef struct ln_backward_tile {
-    const void *x[LN_BACKWARD_ROWS], *dy[LN_BACKWARD_ROWS];
-    void *dx[LN_BACKWARD_ROWS];
-    ln_record s[LN_BACKWARD_ROWS];
-} ln_backward_tile;
+/* How the rows of a backward pass lie in its tile. */
+typedef struct ln_backward_form {
+    int rows, whole;      /* rows together; whether they fit */
+    int64_t panel, pitch; /* columns at a time; from row to row */
+} ln_backward_form;
+
+/* For n columns. The spare ones make room for whole lanes, and keep rows from sharing a line of the cache. */
+static inline ln_backward_form ln_backward_form_of(int64_t n) {
+    ln_backward_form form = {2, 0, LN_BACKWARD_PANEL, LN_BACKWARD_TILE / 2};
+    const int64_t pitch = (n + LNORM_LANES - 1) / LNORM_LANES * LNORM_LANES + LNORM_LANES;
+    if (pitch > LN_BACKWARD_TILE)
+        return form;
+    form.whole = 1;
+    form.panel = n;
+    form.pitch = pitch;
+    form.rows = LN_BACKWARD_TILE / pitch < LN_TILE_ROWS ? (int)(LN_BACKWARD_TILE / pitch) : LN_TILE_ROWS;
+    return form;
+}
 
 /* Columns to go over, first .. end-1, and where the sums of column `first` and those after it are; NULL: not wanted. */
 typedef struct ln_column_sums {
