@@ -238,6 +238,7 @@
 /* rows_backward.inc */
 #define ln_raise_run LNORM_ISA_NAME(ln_raise_run)
 #define ln_raise LNORM_ISA_NAME(ln_raise)
+#define ln_sum LNORM_ISA_NAME(ln_sum)
 #define ln_back_row LNORM_ISA_NAME(ln_back_row)
 #define ln_back_fill_lanes LNORM_ISA_NAME(ln_back_fill_lanes)
 #define ln_back_fill_block LNORM_ISA_NAME(ln_back_fill_block)
