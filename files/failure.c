@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,8 +42,9 @@ lnorm_status lnorm_files_refused(lnorm_error *error, int reason, const char *for
         snprintf(text, sizeof text, "error %d", reason);
     size_t used = strlen(message);
     snprintf(message + used, sizeof message - used, ": %s", text);
-    fill(error, LNORM_NOT_AVAILABLE, message);
-    return LNORM_NOT_AVAILABLE;
+    lnorm_status status = reason == ENOMEM ? LNORM_OUT_OF_MEMORY : LNORM_NOT_AVAILABLE;
+    fill(error, status, message);
+    return status;
 }
 
 lnorm_status lnorm_files_succeed(lnorm_error *error) {

@@ -22,7 +22,8 @@ typedef struct lnorm_files_text {
 lnorm_status lnorm_files_fail(lnorm_error *error, lnorm_status status, const char *format, ...)
     LNORM_FILES_PRINTF(3, 4);
 
-/* The same for a call that the system refused, LNORM_NOT_AVAILABLE: ": " and its reason follow the text. */
+/* The same for a call that the system refused: ": " and its reason follow the text. LNORM_OUT_OF_MEMORY where that is
+ * ENOMEM, otherwise LNORM_NOT_AVAILABLE. */
 lnorm_status lnorm_files_refused(lnorm_error *error, int reason, const char *format, ...) LNORM_FILES_PRINTF(3, 4);
 
 lnorm_status lnorm_files_succeed(lnorm_error *error);

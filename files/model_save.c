@@ -29,6 +29,30 @@ static lnorm_status refuse(const item *it, lnorm_status status, const char *expe
     return lnorm_files_fail(error, status, "tensor %s: expected %s", lnorm_files_quote(it->name).at, expected);
 }
 
+/* Bytes of the character at `at`; 0 where there is none: a stray or missing continuation, a form longer than needed, half
+ * of a surrogate pair, a number beyond 0x10FFFF. Not left to jansson, which refuses names for want of memory, too. */
+static int character(const unsigned char *at) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int length = *at < 0x80 ? 1 : *at < 0xC0 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF8 ? 4 : 0;
+    uint32_t value = length == 1 ? *at : *at & 0xFFu >> (length + 1);
+    for (int i = 1; i < length; i++) {
+        if ((at[i] & 0xC0) != 0x80) /* the end of the text, too */
+            return 0;
+        value = value << 6 | (at[i] & 0x3Fu);
+    }
+    return value < least[length] || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000) ? 0 : length;
+}
+
+static int is_utf8(const unsigned char *text) {
+    while (*text) {
+        int length = character(text);
+        if (!length)
+            return 0;
+        text += length;
+    }
+    return 1;
+}
+
 static lnorm_status check(item *it, const lnorm_named_tensor *named, lnorm_error *error) {
     const lnorm_tensor *tensor = &named->tensor;
     it->name = named->name;
@@ -36,9 +60,7 @@ static lnorm_status check(item *it, const lnorm_named_tensor *named, lnorm_error
     it->element = lnorm_files_element_of(tensor->dtype);
     if (!it->name)
         return lnorm_files_fail(error, LNORM_INVALID_ARGUMENT, "tensors: expected a name for each, got NULL");
-    json_t *text = json_string(it->name); /* it checks */
-    json_decref(text);
-    if (!text)
+    if (!is_utf8((const unsigned char *)it->name))
         return refuse(it, LNORM_INVALID_ARGUMENT, "a name in UTF-8", error);
     if (!strcmp(it->name, "__metadata__"))
         return refuse(it, LNORM_INVALID_ARGUMENT, "another name, this one has a meaning in the file", error);
@@ -90,6 +112,19 @@ static json_t *entry_of(const item *it, int64_t place) {
     return NULL;
 }
 
+/* Counted, then printed: json_dumps leaves out what it finds no memory for, and says nothing. */
+static char *printed(const json_t *json) {
+    size_t size = json_dumpb(json, NULL, 0, JSON_COMPACT);
+    char *text = size ? malloc(size + 1) : NULL;
+    if (text && json_dumpb(json, text, size, JSON_COMPACT) != size) {
+        free(text);
+        text = NULL;
+    }
+    if (text)
+        text[size] = 0;
+    return text;
+}
+
 /* The header's text, to be freed; NULL: no memory. */
 static char *header_of(const item *items, size_t count) {
     json_t *header = json_object();
@@ -98,7 +133,7 @@ static char *header_of(const item *items, size_t count) {
         json_object_set_new(header, items[i].name, entry_of(&items[i], place));
         place += items[i].bytes;
     }
-    char *text = json_object_size(header) == count ? json_dumps(header, JSON_COMPACT) : NULL;
+    char *text = json_object_size(header) == count ? printed(header) : NULL;
     json_decref(header);
     return text;
 }
