@@ -1,5 +1,6 @@
 /* lnorm: layer normalisation and its family, on files. */
 #include "interrupt.h"
+#include "memory.h"
 #include "report.h"
 #include "verb.h"
 
@@ -69,6 +70,7 @@ int main(int argc, char **argv) {
     if (argc < 2)
         return report_usage("expected a verb");
     interrupt_prepare();
+    memory_prepare();
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         help();
         return report_flush(DONE);

@@ -215,21 +215,31 @@ static int save(const char *path, const char *bytes, size_t count) {
     return status ? report_failure("--svg: %s", error.message) : DONE;
 }
 
+enum { ROOM = 1 << 20 }; /* a picture is bounded, some 20 KB; memory for it that grows would fail without a word */
+
+/* The picture's bytes in `room`, and how many; negative: not all of it. */
+static long print_svg(char *room, const picture *p, const facts *f) {
+    FILE *to = room ? fmemopen(room, ROOM, "w") : NULL;
+    if (!to)
+        return -1;
+    write_svg(to, p, f);
+    long count = fflush(to) || ferror(to) ? -1 : ftell(to);
+    fclose(to);
+    return count;
+}
+
 /* Signals wait until the temporary file is renamed or removed: it is small. */
 int svg_write(const char *path, const picture *p, const facts *f) {
-    char *bytes = NULL;
-    size_t count = 0;
-    FILE *to = open_memstream(&bytes, &count);
-    if (to)
-        write_svg(to, p, f);
-    if (!to || fclose(to)) {
+    char *bytes = malloc(ROOM);
+    long count = print_svg(bytes, p, f);
+    if (count < 0) {
         free(bytes);
         return report_failure("--svg: not enough memory");
     }
     sigset_t every, before;
     sigfillset(&every);
     pthread_sigmask(SIG_BLOCK, &every, &before);
-    int status = save(path, bytes, count);
+    int status = save(path, bytes, (size_t)count);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(bytes);
     return status;

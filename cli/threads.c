@@ -11,6 +11,8 @@ int threads_create(lnorm_pool **pool, const arguments *a) {
     if (threads == 1)
         return DONE;
     *pool = threads > INT32_MAX ? NULL : lnorm_pool_create((int32_t)threads, &error);
+    if (!*pool && error.status == LNORM_OUT_OF_MEMORY)
+        return report_failure("%s", error.message);
     if (!*pool)
         return report_usage("--threads: expected at most 4096, got %lld", (long long)threads);
     return DONE;

@@ -1,8 +1,9 @@
-# The program `lnorm`. Built where lnorm_files is and where MPFR is found (verify needs it).
+# The program `lnorm`. Built where lnorm_files is and where MPFR is found (verify needs it, and GMP with it).
 set(LNORM_CLI OFF)
 if(LNORM_FILES)
     pkg_check_modules(MPFR IMPORTED_TARGET mpfr)
-    if(MPFR_FOUND)
+    find_library(GMP_LIBRARY gmp)
+    if(MPFR_FOUND AND GMP_LIBRARY)
         set(LNORM_CLI ON)
     endif()
 endif()
@@ -12,5 +13,6 @@ if(LNORM_CLI)
     set_target_properties(lnorm_cli PROPERTIES OUTPUT_NAME lnorm)
     target_compile_definitions(lnorm_cli PRIVATE _GNU_SOURCE _FILE_OFFSET_BITS=64)
     target_include_directories(lnorm_cli PRIVATE ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(lnorm_cli PRIVATE lnorm_files lnorm PkgConfig::MPFR PkgConfig::JANSSON lnorm_warnings m)
+    target_link_libraries(lnorm_cli PRIVATE lnorm_files lnorm PkgConfig::MPFR ${GMP_LIBRARY} PkgConfig::JANSSON
+        lnorm_warnings m)
 endif()
