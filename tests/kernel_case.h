@@ -44,6 +44,7 @@ typedef struct kernel_case {
     lnorm_problem problem;
     case_tensor at[LNORM_OPERANDS];
     dice d;
+    int edge; /* where memory lies between the pages that fault: 0 drawn, 1 after the first, 2 before the last */
 } kernel_case;
 
 void case_begin(kernel_case *c, uint64_t seed, lnorm_kind kind, lnorm_pass pass);
@@ -79,6 +80,11 @@ typedef struct case_way {
 
 /* Runs the case; false, with a line on standard error, where something differs from what the reference left. */
 int case_agrees(kernel_case *c, case_way way);
+
+/* The two halves of it: memory as it is before a run, and the comparison, for runs that somebody else makes. False with
+ * *operand and *place (an element of its memory) where something differs. */
+void case_restore(kernel_case *c);
+int case_left_as_expected(const kernel_case *c, int *operand, int64_t *place);
 
 /* All instruction sets, the engine's workspace given or not, tasks in both orders. */
 int case_agrees_everywhere(kernel_case *c, const lnorm_engine *engine);
