@@ -1,6 +1,5 @@
 #!/bin/sh
-# abi.sh SHARED_LIBRARY: what abidiff says of today's interface against 0.1.0's. Additions pass; what a program built
-# then would trip over does not. Twice: the library against the stored description, by its symbols (and its types,
+# abi.sh SHARED_LIBRARY: what abidiff says of today's interface against 0.1.0's. New functions pass. Twice: the library against the stored description, by its symbols (and its types,
 # where it is built with -g); and today's header against 0.1.0's, each as a library of stubs, by types. (abidiff 2.2
 # does not see changed structs behind a stored description.)
 #
@@ -16,9 +15,10 @@ trap 'rm -rf "$work"' EXIT
 library=$(realpath "$1")
 failed=0
 
-# compare OLD NEW: nothing removed, nothing changed. (By its status abidiff calls a moved member no break.)
+# compare OLD NEW: nothing removed, nothing changed. (By its status abidiff calls a moved member no break. A struct that
+# grows at its end is allowed, but is a change to abidiff: whoever lets one grow lets it through here, by name.)
 compare() {
-    show abidiff --suppr "$root/tests/abi/growth.abignore" "$1" "$2" >"$work/said" || [ $(($? & 3)) -eq 0 ] || failed=1
+    show abidiff "$1" "$2" >"$work/said" || [ $(($? & 3)) -eq 0 ] || failed=1
     cat "$work/said"
     [ "$(grep -c 'summary: 0 Removed, 0 Changed' "$work/said")" -eq 2 ] || failed=1
 }
