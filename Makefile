@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: all demo check check-large accuracy bench dist install clean help
+.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage accuracy bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -36,6 +36,17 @@ accuracy: ## a hundred million results against MPFR, and a search for the worst:
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS) --target accuracy
 	$(BUILD)/check/tests/accuracy $(ACCURACY) --json=$(BUILD)/accuracy.json
+
+# Seconds for each fuzz target; one target: make check-fuzz FUZZ="600 calls".
+FUZZ ?= 60
+check-fuzz: ## the fuzz targets under libFuzzer and sanitizers, a minute each (clang)
+	tests/fuzz/fuzz.sh $(BUILD)/fuzz $(FUZZ)
+
+check-sanitizers: ## the tests under AddressSanitizer, UBSan, MemorySanitizer, ThreadSanitizer
+	tests/sanitizers.sh $(BUILD)/sanitizers $(SANITIZERS)
+
+check-coverage: ## lines and branches of src/ that the tests reach (gcc, gcovr)
+	tests/coverage.sh $(BUILD)/coverage
 
 # Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
 PYTHON ?= python3

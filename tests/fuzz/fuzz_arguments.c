@@ -14,6 +14,18 @@ int lnorm_main(int argc, char **argv);
 
 enum { WORDS = 14, LONGEST = 24 };
 
+/* How a command may begin; the input's first byte chooses. After the last: with any word. */
+static const char *const beginnings[][4] = {{"apply", "x.npy", "--output=z.npy"},
+                                            {"apply", "-", "--mean=mean.npy"},
+                                            {"grad", "x.npy", "y.npy", "--dx=dx.npy"},
+                                            {"grad", "x.npy", "x.npy", "--dweight=dw.npy"},
+                                            {"verify", "x.npy", "y.npy"},
+                                            {"explain", "x.npy"},
+                                            {"explain", "6,2,8"},
+                                            {"list", "m.safetensors"},
+                                            {"info"}};
+enum { BEGINNINGS = sizeof beginnings / sizeof *beginnings };
+
 static const char *const vocabulary[] = {
     "apply", "grad", "verify", "explain", "list", "info", "--help", "--version",
 #define OPTION(ID, letter, name, value, verbs, help) "--" name,
@@ -111,7 +123,13 @@ static void forget_options(void) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char words[WORDS][64] = {"lnorm"}, *argv[WORDS + 1] = {words[0]};
-    int argc = 1;
+    int argc = 1, begin = size ? *data % (BEGINNINGS + 1) : BEGINNINGS;
+    for (; begin < BEGINNINGS && argc <= 4 && beginnings[begin][argc - 1]; argc++) {
+        snprintf(words[argc], sizeof *words, "%s", beginnings[begin][argc - 1]);
+        argv[argc] = words[argc];
+    }
+    data += size > 0;
+    size -= size > 0;
     while (size && argc < WORDS) {
         size_t taken = take_word(words[argc], sizeof *words, data, size);
         data += taken;
