@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage accuracy bench dist install clean help
+.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent accuracy bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -47,6 +47,9 @@ check-sanitizers: ## the tests under AddressSanitizer, UBSan, MemorySanitizer, T
 
 check-coverage: ## lines and branches of src/ that the tests reach (gcc, gcovr)
 	tests/coverage.sh $(BUILD)/coverage
+
+check-independent: ## all test vectors against the implementation in Python (some minutes; nothing is built)
+	python3 tests/independent/check_vectors.py all
 
 # Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
 PYTHON ?= python3
