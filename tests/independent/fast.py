@@ -44,14 +44,15 @@ def runs(terms):
 
 
 def statistics(problem, group, xs):
-    if problem.computed and problem.dtypes["x"] in ("f16", "bf16"):
+    if problem.computed:
+        most = 1.0 if problem.dtypes["x"] == "f32" else 64.0
         n = float(len(xs))
         m = runs(xs) / n if not problem.rms else 0.0
         v = runs(times(xs, xs)) / n
         if not problem.rms:
             v = v - m * m
         s = v + problem.eps
-        if (problem.rms or v * 64.0 >= m * m) and 1.0 / FAR <= s <= FAR:
+        if (problem.rms or v * most >= m * m) and 1.0 / FAR <= s <= FAR:
             return f32([m])[0], 0.0, v, root(s)
     return narrow.statistics(problem, group, xs)
 
