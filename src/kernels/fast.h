@@ -125,4 +125,42 @@ static inline void ln_fast_column_at(const ln_fast_group *group, ln_column_sums 
         sums.dbias[j - sums.first] += ln_fast_sum_of_eight(dy);
 }
 
+/* Terms of a run of n <= 256 elements, g and g*xhat, added as eight rows of 32. */
+static inline void ln_fast_run_lanes(const ln_fast_group *group, int k, int64_t first, int64_t n, double g_lane[LNORM_LANES],
+                                     double product_lane[LNORM_LANES]) {
+    float g[LNORM_BLOCK] = {0.0f}, product[LNORM_BLOCK] = {0.0f};
+    for (int64_t j = 0; j < n; j++) {
+        g[j] = ln_fast_g_at(group, k, first + j);
+        product[j] = g[j] * ln_fast_xhat_at(group, k, first + j);
+    }
+    for (int half = LNORM_RUN_ROWS / 2; half; half /= 2) /* rows 2i and 2i + 1 make row i */
+        for (int i = 0; i < half * LNORM_RUN_COLS; i++) {
+            const int from = i / LNORM_RUN_COLS * 2 * LNORM_RUN_COLS + i % LNORM_RUN_COLS;
+            g[i] = g[from] + g[from + LNORM_RUN_COLS];
+            product[i] = product[from] + product[from + LNORM_RUN_COLS];
+        }
+    for (int i = 0; i < LNORM_LANES; i++) {
+        g[i] = g[i] + g[i + LNORM_LANES];
+        product[i] = product[i] + product[i + LNORM_LANES];
+        g_lane[i] += (double)g[i];
+        product_lane[i] += (double)product[i];
+    }
+}
+
+/* The sums of g and g*xhat of row k, any row. */
+static inline ln_pair ln_fast_sums_at(const ln_fast_group *group, int k, int64_t cols) {
+    ln_tree_pair tree;
+    ln_clear_trees(&tree);
+    for (int64_t block = 0; block < cols; block += LNORM_BLOCK * LNORM_BLOCK_RUNS) {
+        double g[LNORM_LANES] = {0.0}, product[LNORM_LANES] = {0.0};
+        ln_pair sum;
+        for (int64_t j = block; j < cols && j < block + LNORM_BLOCK * LNORM_BLOCK_RUNS; j += LNORM_BLOCK)
+            ln_fast_run_lanes(group, k, j, ln_block_length(cols, j), g, product);
+        sum.a = lnorm_fold(g);
+        sum.b = lnorm_fold(product);
+        ln_push_pair(&tree, sum);
+    }
+    return ln_total_of(&tree);
+}
+
 #endif
