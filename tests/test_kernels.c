@@ -17,12 +17,19 @@
 
 /* -- Contiguous rows ---------------------------------------------------------------------------------------------- */
 
+/* Of x and y, of weight and bias: the slots first, then what the forward pass takes, too. */
+enum { FORWARD_MIXES = LNORM_ROWS_SLOTS + 4 };
+
 static const lnorm_dtype *slot_dtypes(int slot) {
-    static const lnorm_dtype dtypes[LNORM_ROWS_SLOTS][2] = {{{2, 32, 1}, {2, 32, 1}},
-                                                            {{2, 16, 1}, {2, 16, 1}},
-                                                            {{2, 16, 1}, {2, 32, 1}},
-                                                            {{4, 16, 1}, {4, 16, 1}},
-                                                            {{4, 16, 1}, {2, 32, 1}}};
+    static const lnorm_dtype dtypes[FORWARD_MIXES][2] = {{{2, 32, 1}, {2, 32, 1}},
+                                                         {{2, 16, 1}, {2, 16, 1}},
+                                                         {{2, 16, 1}, {2, 32, 1}},
+                                                         {{4, 16, 1}, {4, 16, 1}},
+                                                         {{4, 16, 1}, {2, 32, 1}},
+                                                         {{2, 32, 1}, {2, 16, 1}},
+                                                         {{2, 32, 1}, {4, 16, 1}},
+                                                         {{2, 16, 1}, {4, 16, 1}},
+                                                         {{4, 16, 1}, {2, 16, 1}}};
     return dtypes[slot];
 }
 
@@ -109,9 +116,10 @@ static void backward_rows(rows_shape s) {
 }
 
 /* Every slot and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
-static void over_rows(void (*check)(rows_shape), int fast) {
-    static const int64_t cols[] = {15, 16, 17, 255, 256, 257, 511, 768, 1000, 4096, 16385, 65537};
-    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
+static void over_rows(void (*check)(rows_shape), int fast, int slots) {
+    static const int64_t cols[] = {15,  16,  17,   255,  256,  257,  272,  273,   511,
+                                   768, 1000, 1041, 2056, 4096, 4097, 5000, 16385, 65537};
+    for (int slot = 0; slot < slots; slot++)
         for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++) {
             rows_shape s = {slot, (lnorm_kind)kind, 0, 0, 0, fast};
             for (s.cols = 1; s.cols <= 67; s.cols++) {
@@ -132,18 +140,18 @@ static void over_rows(void (*check)(rows_shape), int fast) {
 
 static void test_rows_forward(void **state) {
     (void)state;
-    over_rows(forward_rows, 0);
+    over_rows(forward_rows, 0, FORWARD_MIXES);
 }
 
 static void test_rows_backward(void **state) {
     (void)state;
-    over_rows(backward_rows, 0);
+    over_rows(backward_rows, 0, LNORM_ROWS_SLOTS);
 }
 
 static void test_rows_fast(void **state) {
     (void)state;
-    over_rows(forward_rows, 1);
-    over_rows(backward_rows, 1);
+    over_rows(forward_rows, 1, FORWARD_MIXES);
+    over_rows(backward_rows, 1, LNORM_ROWS_SLOTS);
 }
 
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs

@@ -6,7 +6,10 @@
 #include "../access.h"
 #include "tiles.h"
 
-enum { LN_FAST_COLS = 1024 /* columns of weight and bias that are widened at once */ };
+enum {
+    LN_FAST_COLS = 1024,                         /* columns of weight and bias at once */
+    LN_FAST_TILE = LNORM_BLOCK * LNORM_BLOCK_RUNS /* f32 that 16-bit rows are widened to: a block of the tree */
+};
 
 /* Statistics as the elements use them: xhat = ((x - h) - l)*rho where the row is regular. */
 typedef struct ln_fast_form {
@@ -25,11 +28,6 @@ static inline ln_fast_form ln_fast_form_of(const ln_record *s) {
     return f;
 }
 
-/* The eight rows of a run, where each of them begins. */
-typedef struct ln_run_rows {
-    const char *row[LNORM_RUN_ROWS];
-} ln_run_rows;
-
 /* From the sums of x and x*x in runs. False where those of the accurate arithmetic are due. */
 static inline int ln_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
                                       int center) {
@@ -43,16 +41,52 @@ static inline int ln_fast_finish_runs(enum lnorm_element element, ln_record *s, 
     return (!center || s->v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
 }
 
-/* n elements of a row that is not regular. */
-static inline void ln_fast_irregular(enum lnorm_element element, char *y, const char *x, const float *weight,
-                                     const float *bias, const ln_record *s, int64_t n) {
+/* n elements of a row that is not regular. bias NULL: no addition. */
+static inline void ln_fast_irregular(float *y, const float *x, const float *weight, const float *bias,
+                                     const ln_record *s, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        float value = (float)(((lnorm_load(element, x, i) - s->c) - s->t) * s->r);
-        float w = (float)lnorm_load(LNORM_ELEMENT_F32, weight, i), b = (float)lnorm_load(LNORM_ELEMENT_F32, bias, i);
-        value = value * w;
-        value = value + b;
-        lnorm_store(element, y, i, (double)value);
+        float value = (float)((((double)x[i] - s->c) - s->t) * s->r);
+        value = value * weight[i];
+        if (bias)
+            value = value + bias[i];
+        y[i] = value;
     }
+}
+
+/* -- Forward ------------------------------------------------------------------------------------------------------- */
+
+/* What an element of y takes: the same bits as all of ((x - h) - l)*rho*weight + bias. */
+enum ln_fast_what {
+    LN_FAST_SCALED,  /* x*rho*weight: RMS without bias */
+    LN_FAST_SHIFTED, /* h is subtracted; l is +0 */
+    LN_FAST_SHIFTED_TWICE
+};
+
+/* Columns of rows: at least as many as a vector has. A missing weight is 1 and a missing bias -0. y may be x. */
+typedef struct ln_fast_rows {
+    float *y[2];
+    const float *x[2], *weight, *bias;
+    ln_fast_form form[2];
+} ln_fast_rows;
+
+/* What a call keeps on the stack. Columns go LN_FAST_COLS at a time, the last ones with up to LNORM_LANES more, so that
+ * there are never fewer than a vector has. */
+enum { LN_FAST_PITCH = LN_FAST_COLS + LNORM_LANES };
+typedef struct ln_fast_tile {
+    _Alignas(64) float wide[LN_FAST_TILE]; /* rows of 16-bit elements, whole or some columns; y on the way to memory */
+    float weight[LN_FAST_PITCH], bias[LN_FAST_PITCH];
+    const float *weight_at, *bias_at;
+    const lnorm_rows *a;
+    int64_t row;
+    int rows, whole; /* rows together; `wide` holds them from beginning to end */
+    ln_record s[LN_TILE_ROWS];
+    ln_fast_form form[LN_TILE_ROWS];
+} ln_fast_tile;
+
+static inline enum ln_fast_what ln_fast_what_of(const ln_fast_form *form, const lnorm_rows *a) {
+    uint32_t bits;
+    memcpy(&bits, &form->l, sizeof bits);
+    return !a->center && !a->bias ? LN_FAST_SCALED : bits ? LN_FAST_SHIFTED_TWICE : LN_FAST_SHIFTED;
 }
 
 /* -- Backward ------------------------------------------------------------------------------------------------------ */
