@@ -29,9 +29,6 @@ typedef void lnorm_rows_forward(const lnorm_rows *a, int64_t rows);
 typedef void lnorm_rows_backward(const lnorm_rows *a, int64_t rows, double *dweight, double *dbias, int64_t first,
                                  int64_t count);
 
-/* Copies of the rows kernels: x, y, dy, dx of one type, weight and bias of one type. */
-enum { LNORM_ROWS_F32, LNORM_ROWS_F16, LNORM_ROWS_F16_F32, LNORM_ROWS_BF16, LNORM_ROWS_BF16_F32, LNORM_ROWS_SLOTS };
-
 /* The same for x, y, dy and dx in f64: the wide arithmetic. weight and bias are of any element type and stride; kernels
  * read them through lnorm_wide_read_affine (wide.c). */
 typedef struct lnorm_wide_rows {
@@ -71,19 +68,6 @@ typedef struct lnorm_wide_kernels {
 #define ISA(name, built, runs) extern const lnorm_wide_kernels lnorm_kernels_wide_##name;
 #include "lists/isas.def"
 #undef ISA
-
-/* The slot of elements of type `element` with parameters of type `affine`, -1 for none. */
-static inline int lnorm_rows_slot(int element, int affine) {
-    static const uint8_t slots[][2] = {
-#define ROWS_SLOT(slot, x, affine) {LNORM_ELEMENT_##x, LNORM_ELEMENT_##affine},
-#include "lists/rows_slots.def"
-#undef ROWS_SLOT
-    };
-    for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++)
-        if (slots[slot][0] == element && slots[slot][1] == affine)
-            return slot;
-    return -1;
-}
 
 /* weight or bias of some columns. One that does not run along the row is the same for all of them: `at` is a block of
  * equal f32. One that is absent is such a block, too, of 1.0 or -0.0: the same bits as without the multiplication or

@@ -43,18 +43,10 @@ static int affine_element(const lnorm_problem *problem) {
     return problem->operand[lnorm_has(problem, LNORM_BIAS) ? LNORM_BIAS : LNORM_X].element;
 }
 
-/* Forward any two narrow types; backward those that have a slot. */
-static int has_kernel(const lnorm_problem *problem, int element, int affine) {
-    if (problem->pass == LNORM_FORWARD)
-        return element != LNORM_ELEMENT_F64 && affine != LNORM_ELEMENT_F64;
-    return lnorm_rows_slot(element, affine) >= 0;
-}
-
-/* One element type of x, y, dy and dx, and one of weight and bias. */
+/* One element type of x, y, dy and dx, and one of weight and bias, any narrow ones. */
 static int elements_fit(const lnorm_problem *problem) {
     int element = problem->operand[LNORM_X].element, affine = affine_element(problem);
-    return has_kernel(problem, element, affine) && lies_in_rows(problem, LNORM_X, element) &&
-           lies_in_rows(problem, LNORM_Y, element) &&
+    return lies_in_rows(problem, LNORM_X, element) && lies_in_rows(problem, LNORM_Y, element) &&
            lies_in_rows(problem, LNORM_DY, element) && lies_in_rows(problem, LNORM_DX, element) &&
            lies_in_rows(problem, LNORM_WEIGHT, affine) && lies_in_rows(problem, LNORM_BIAS, affine);
 }

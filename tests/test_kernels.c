@@ -17,11 +17,11 @@
 
 /* -- Contiguous rows ---------------------------------------------------------------------------------------------- */
 
-/* Of x and y, of weight and bias: the slots first, then what the forward pass takes, too. */
-enum { FORWARD_MIXES = LNORM_ROWS_SLOTS + 4 };
+/* Of x, y, dy and dx; of weight and bias. */
+enum { MIXES = 9 };
 
-static const lnorm_dtype *slot_dtypes(int slot) {
-    static const lnorm_dtype dtypes[FORWARD_MIXES][2] = {{{2, 32, 1}, {2, 32, 1}},
+static const lnorm_dtype *mix_dtypes(int mix) {
+    static const lnorm_dtype dtypes[MIXES][2] = {{{2, 32, 1}, {2, 32, 1}},
                                                          {{2, 16, 1}, {2, 16, 1}},
                                                          {{2, 16, 1}, {2, 32, 1}},
                                                          {{4, 16, 1}, {4, 16, 1}},
@@ -30,11 +30,11 @@ static const lnorm_dtype *slot_dtypes(int slot) {
                                                          {{2, 32, 1}, {4, 16, 1}},
                                                          {{2, 16, 1}, {4, 16, 1}},
                                                          {{4, 16, 1}, {2, 16, 1}}};
-    return dtypes[slot];
+    return dtypes[mix];
 }
 
 typedef struct rows_shape {
-    int slot;
+    int mix;
     lnorm_kind kind;
     int64_t rows, cols;
     int wild; /* see case_fill */
@@ -42,9 +42,9 @@ typedef struct rows_shape {
 } rows_shape;
 
 static void begin_rows(kernel_case *c, rows_shape s, lnorm_pass pass) {
-    const lnorm_dtype *dtypes = slot_dtypes(s.slot);
+    const lnorm_dtype *dtypes = mix_dtypes(s.mix);
     int64_t shape[2] = {s.rows, s.cols};
-    int64_t variant = s.fast * 1000000 + s.slot * 8 + (int)s.kind * 4 + (int)pass * 2 + s.wild;
+    int64_t variant = s.fast * 1000000 + s.mix * 8 + (int)s.kind * 4 + (int)pass * 2 + s.wild;
     case_begin(c, (uint64_t)(s.cols * 1000 + s.rows * 40 + variant), s.kind, pass);
     case_add(c, LNORM_X, dtypes[0], 2, shape, roll_one_in(&c->d, 2) ? LAYOUT_DENSE : LAYOUT_PITCHED);
     case_fill(c, LNORM_X, 0, s.wild);
@@ -61,12 +61,12 @@ static void check_rows(kernel_case *c, rows_shape s) {
     assert_true(lnorm_engine_rows.takes(&c->problem));
     if (!case_agrees_everywhere(c, &lnorm_engine_rows) ||
         (s.cols < 300 && !c->problem.fast && !case_agrees_everywhere(c, &lnorm_engine_general)))
-        fail_msg("slot %d, kind %d, %lld x %lld, fast %d", s.slot, (int)s.kind, (long long)s.rows, (long long)s.cols,
+        fail_msg("mix %d, kind %d, %lld x %lld, fast %d", s.mix, (int)s.kind, (long long)s.rows, (long long)s.cols,
                  s.fast);
 }
 
 static void forward_rows(rows_shape s) {
-    const lnorm_dtype *dtypes = slot_dtypes(s.slot), f64 = LNORM_F64, f32 = LNORM_F32;
+    const lnorm_dtype *dtypes = mix_dtypes(s.mix), f64 = LNORM_F64, f32 = LNORM_F32;
     int64_t shape[2] = {s.rows, s.cols};
     kernel_case c;
     begin_rows(&c, s, LNORM_FORWARD);
@@ -87,7 +87,7 @@ static void forward_rows(rows_shape s) {
 }
 
 static void backward_rows(rows_shape s) {
-    const lnorm_dtype *dtypes = slot_dtypes(s.slot), f32 = LNORM_F32, f64 = LNORM_F64;
+    const lnorm_dtype *dtypes = mix_dtypes(s.mix), f32 = LNORM_F32, f64 = LNORM_F64;
     int64_t shape[2] = {s.rows, s.cols};
     kernel_case c;
     begin_rows(&c, s, LNORM_BACKWARD);
@@ -115,15 +115,15 @@ static void backward_rows(rows_shape s) {
     case_end(&c);
 }
 
-/* Every slot and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
-static void over_rows(void (*check)(rows_shape), int fast, int slots) {
+/* Every mix and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
+static void over_rows(void (*check)(rows_shape), int fast) {
     static const int64_t cols[] = {15,  16,  17,   255,  256,  257,  272,  273,   511,
                                    768, 1000, 1041, 2056, 4096, 4097, 5000, 16385, 65537};
-    for (int slot = 0; slot < slots; slot++)
+    for (int mix = 0; mix < MIXES; mix++)
         for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++) {
-            rows_shape s = {slot, (lnorm_kind)kind, 0, 0, 0, fast};
+            rows_shape s = {mix, (lnorm_kind)kind, 0, 0, 0, fast};
             for (s.cols = 1; s.cols <= 67; s.cols++) {
-                s.rows = 1 + (s.cols * 7 + slot) % 23;
+                s.rows = 1 + (s.cols * 7 + mix) % 23;
                 s.wild = s.cols % 3 == 0;
                 check(s);
             }
@@ -140,18 +140,18 @@ static void over_rows(void (*check)(rows_shape), int fast, int slots) {
 
 static void test_rows_forward(void **state) {
     (void)state;
-    over_rows(forward_rows, 0, FORWARD_MIXES);
+    over_rows(forward_rows, 0);
 }
 
 static void test_rows_backward(void **state) {
     (void)state;
-    over_rows(backward_rows, 0, LNORM_ROWS_SLOTS);
+    over_rows(backward_rows, 0);
 }
 
 static void test_rows_fast(void **state) {
     (void)state;
-    over_rows(forward_rows, 1, FORWARD_MIXES);
-    over_rows(backward_rows, 1, LNORM_ROWS_SLOTS);
+    over_rows(forward_rows, 1);
+    over_rows(backward_rows, 1);
 }
 
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
@@ -200,8 +200,8 @@ static void test_many_rows(void **state) {
                                         {5, 0},    {70, 1025}};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int slot = 0; slot < LNORM_ROWS_SLOTS; slot++) {
-            rows_shape s = {slot, i % 3 ? LNORM_LAYER_NORM : LNORM_RMS_NORM, shapes[i][0], shapes[i][1], 0, 0};
+        for (int mix = 0; mix < MIXES; mix++) {
+            rows_shape s = {mix, i % 3 ? LNORM_LAYER_NORM : LNORM_RMS_NORM, shapes[i][0], shapes[i][1], 0, 0};
             for (s.fast = 0; s.fast < 2; s.fast++) {
                 s.wild = 0;
                 backward_rows(s);

@@ -164,8 +164,6 @@
 #define vf_store_bf16 LNORM_ISA_NAME(vf_store_bf16)
 
 /* rows_fast.inc */
-#define vf_load LNORM_ISA_NAME(vf_load)
-#define vf_store LNORM_ISA_NAME(vf_store)
 #define ln_from_16 LNORM_ISA_NAME(ln_from_16)
 #define ln_vector_to_16 LNORM_ISA_NAME(ln_vector_to_16)
 #define ln_to_16 LNORM_ISA_NAME(ln_to_16)
@@ -209,7 +207,6 @@
 #define ln_fast_in_place LNORM_ISA_NAME(ln_fast_in_place)
 #define ln_fast_copy LNORM_ISA_NAME(ln_fast_copy)
 #define ln_fast_run_from LNORM_ISA_NAME(ln_fast_run_from)
-#define ln_fast_lower_run LNORM_ISA_NAME(ln_fast_lower_run)
 #define ln_fast_deliver LNORM_ISA_NAME(ln_fast_deliver)
 #define ln_fast_weight LNORM_ISA_NAME(ln_fast_weight)
 #define ln_fast_sums LNORM_ISA_NAME(ln_fast_sums)
@@ -218,7 +215,7 @@
 #define ln_fast_set_means LNORM_ISA_NAME(ln_fast_set_means)
 #define ln_fast_end_sums LNORM_ISA_NAME(ln_fast_end_sums)
 #define ln_fast_two LNORM_ISA_NAME(ln_fast_two)
-#define ln_fast_put LNORM_ISA_NAME(ln_fast_put)
+#define ln_fast_add_two LNORM_ISA_NAME(ln_fast_add_two)
 #define ln_fast_two_sweep LNORM_ISA_NAME(ln_fast_two_sweep)
 #define ln_fast_two_columns LNORM_ISA_NAME(ln_fast_two_columns)
 #define ln_fast_sweep_rows LNORM_ISA_NAME(ln_fast_sweep_rows)

@@ -54,11 +54,11 @@ static inline ln_backward_form ln_backward_form_of(int64_t n) {
 /* The same in the fast arithmetic. A panel is a whole number of runs. */
 enum {
     LN_FAST_PANELS = 2048, /* columns of the weight, and of the terms of dweight and dbias */
-    LN_FAST_TILE = 2 * (LN_FAST_PANELS + LNORM_LANES)
+    LN_FAST_BACKWARD_TILE = 2 * (LN_FAST_PANELS + LNORM_LANES)
 };
 
 static inline ln_backward_form ln_fast_form_for(int64_t n) {
-    ln_backward_form form = {2, n <= LN_FAST_PANELS, LN_BACKWARD_PANEL, LN_FAST_TILE / 2};
+    ln_backward_form form = {2, n <= LN_FAST_PANELS, LN_BACKWARD_PANEL, LN_FAST_BACKWARD_TILE / 2};
     if (n <= 2 * LNORM_BLOCK) {
         form.rows = n <= LNORM_BLOCK ? 8 : 4;
         form.pitch = n <= LNORM_BLOCK ? LNORM_BLOCK + LNORM_LANES : 2 * LNORM_BLOCK + LNORM_LANES;
