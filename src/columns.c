@@ -5,7 +5,7 @@
 
 static int columns_takes(const lnorm_problem *problem) {
     lnorm_columns_form form;
-    if (problem->wide || problem->fast || problem->pass != LNORM_FORWARD || !lnorm_columns_of(problem, &form))
+    if (problem->wide || problem->pass != LNORM_FORWARD || !lnorm_columns_of(problem, &form))
         return 0;
     if (lnorm_has(problem, LNORM_Y) && problem->operand[LNORM_Y].element != problem->operand[LNORM_X].element)
         return 0;

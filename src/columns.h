@@ -11,11 +11,11 @@
 #include "stream.h"
 
 enum {
-    LNORM_STRIP_COLUMNS = 256,     /* columns of a strip at most */
-    LNORM_STRIP_LEAST = 128,       /* and at least, where there are as many: a few lines of the cache */
-    LNORM_STRIPS = 16,             /* strips wanted, so that there are tasks */
-    LNORM_STRIP_SUMS = 2048,       /* doubles of the trees, for each of two sums: 16 KiB on the stack */
-    LNORM_CHANNEL_BLOCKS = 2048    /* of a group of several columns: their sums are 32 KiB on the stack */
+    LNORM_STRIP_COLUMNS = 256, /* columns of a strip at most */
+    LNORM_SUM_COLUMNS = 128,   /* where each is a group, whose 16 lanes are kept; fewer are too few lines of a row */
+    LNORM_STRIP_SUMS = 2048,   /* doubles of the trees, for each of two sums: 16 KiB on the stack */
+    LNORM_CHANNEL_ROWS = 1 << 19, /* of groups of several columns, at most: kernels/channels.inc */
+    LNORM_CHANNEL_RUNS = 1 << 16  /* and in the fast arithmetic */
 };
 
 typedef struct lnorm_columns_form {
@@ -34,14 +34,13 @@ static inline int lnorm_columns_step(const lnorm_problem *problem, int axis, int
            (!lnorm_has(problem, LNORM_Y) || problem->operand[LNORM_Y].stride[axis] == stride);
 }
 
-/* Groups of a strip: rows are cut as rarely as the trees and the wish for tasks allow. */
+/* Groups of a strip: rows are cut as rarely as the trees allow. */
 static inline int64_t lnorm_strip_groups(const lnorm_problem *problem, const lnorm_columns_form *form) {
     int levels = lnorm_strip_levels(lnorm_parts(problem->element.count, LNORM_BLOCK));
-    int64_t all = form->groups * form->lines * form->channels, summed = LNORM_STRIP_SUMS / levels / 16 * 16;
-    int64_t columns = lnorm_parts(all, LNORM_STRIPS * LNORM_STRIP_LEAST) * LNORM_STRIP_LEAST;
-    columns = columns < summed ? columns : summed;
-    columns = columns < LNORM_STRIP_COLUMNS ? columns : LNORM_STRIP_COLUMNS;
-    return columns > form->channels ? columns / form->channels : 1;
+    int64_t columns = LNORM_STRIP_SUMS / levels / 16 * 16;
+    if (form->channels > 1)
+        return LNORM_STRIP_COLUMNS / form->channels;
+    return columns < LNORM_SUM_COLUMNS ? columns : LNORM_SUM_COLUMNS;
 }
 
 /* False where the problem is not one of columns. */
@@ -57,7 +56,7 @@ static inline int lnorm_columns_of(const lnorm_problem *problem, lnorm_columns_f
         form->channels = problem->extent[channel];
         form->rows = lnorm_space_of(problem, problem->reduced & ~(1u << channel));
         if (element->axes < 2 || !lnorm_columns_step(problem, channel, 1) || form->channels > LNORM_STRIP_COLUMNS ||
-            element->count == 0 || element->count > (int64_t)LNORM_CHANNEL_BLOCKS * LNORM_BLOCK)
+            element->count == 0 || form->rows.count > (problem->fast ? LNORM_CHANNEL_RUNS : LNORM_CHANNEL_ROWS))
             return 0;
         if (last >= 0 && !lnorm_columns_step(problem, last, form->channels))
             form->group_axis = -1;

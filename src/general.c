@@ -5,7 +5,7 @@
 #include "kernels/statistics.h"
 
 static int general_takes(const lnorm_problem *problem) {
-    return !problem->wide && !problem->fast && (problem->pass == LNORM_FORWARD || problem->pass == LNORM_BACKWARD);
+    return !problem->wide && (problem->pass == LNORM_FORWARD || (problem->pass == LNORM_BACKWARD && !problem->fast));
 }
 
 static int wants_affine(const lnorm_problem *problem) {

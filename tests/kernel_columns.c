@@ -59,12 +59,12 @@ static void check(kernel_case *c) {
     case_expect(c);
     assert_true(lnorm_engine_columns.takes(&c->problem));
     if (!case_agrees_everywhere(c, &lnorm_engine_columns) || !case_agrees_everywhere(c, &lnorm_engine_general))
-        fail_msg("kind %d, %d axes, %lld x %lld x ...", (int)c->op.kind, (int)c->at[LNORM_X].tensor.ndim,
-                 (long long)x[0], (long long)x[1]);
+        fail_msg("kind %d, fast %d, %d axes, %lld x %lld x ...", (int)c->op.kind, c->op.arithmetic == LNORM_FAST,
+                 (int)c->at[LNORM_X].tensor.ndim, (long long)x[0], (long long)x[1]);
 }
 
 /* Layer norm over axis 0 (parameters by row), RMS norm over it, and batch norm (by column). */
-static void check_columns(int64_t rows, int64_t columns, int kind, int element, int wild) {
+static void check_columns(int64_t rows, int64_t columns, int kind, int element, int wild, int fast) {
     static const int64_t over_rows = 0;
     static const int order[2] = {0, 1};
     const int64_t shape[2] = {rows, columns};
@@ -76,6 +76,7 @@ static void check_columns(int64_t rows, int64_t columns, int kind, int element, 
     }
     add_in_order(&c, LNORM_X, narrow[element], 2, shape, order, roll_below(&c.d, 2) * 3);
     case_fill(&c, LNORM_X, 1, wild);
+    c.op.arithmetic = fast ? LNORM_FAST : LNORM_ACCURATE;
     c.op.eps = roll_one_in(&c.d, 4) ? 0.0 : 1e-5;
     c.op.weight_offset = roll_one_in(&c.d, 4);
     add_parameters(&c, kind == LNORM_BATCH_NORM ? columns : rows);
@@ -101,18 +102,22 @@ void test_columns(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
             for (int kind = 0; kind < 3; kind++, turn++)
-                check_columns(rows[i], columns[k], kinds[kind], turn % 3 == 0 ? turn / 3 % 3 : (turn / 3 + turn) % 3,
-                              turn % 4 == 0);
+                for (int fast = 0; fast < 2; fast++)
+                    check_columns(rows[i], columns[k], kinds[kind],
+                                  turn % 3 == 0 ? turn / 3 % 3 : (turn / 3 + turn) % 3, turn % 4 == 0, fast);
 }
 
 /* Group norm of a channels-last [samples, groups*channels, height, width]. */
-static void check_channels(int64_t channels, int64_t groups, int64_t height, int64_t width, int element, int wild) {
+static void check_channels(const int64_t size[4], int element, int wild, int fast) {
+    const int64_t channels = size[0], groups = size[1], width = size[3];
+    const int64_t height = size[2] > 16 && element ? 2 * size[2] : size[2];
     static const int order[4] = {0, 2, 3, 1};
     const int64_t shape[4] = {2, channels * groups, height, width}, of_statistics[2] = {2, groups};
     const int64_t seed = ((channels * 100 + groups) * 100 + height) * 1000 + width * 3 + element;
     kernel_case c;
     case_begin(&c, (uint64_t)seed, LNORM_GROUP_NORM, LNORM_FORWARD);
     c.op.groups = groups;
+    c.op.arithmetic = fast ? LNORM_FAST : LNORM_ACCURATE;
     c.op.eps = roll_one_in(&c.d, 4) ? 0.0 : 1e-5;
     add_in_order(&c, LNORM_X, narrow[element], 4, shape, order, roll_below(&c.d, 2) * 7);
     case_fill(&c, LNORM_X, (int)roll_below(&c.d, 2), wild);
@@ -130,18 +135,26 @@ static void check_channels(int64_t channels, int64_t groups, int64_t height, int
  * window's. */
 void test_channels(void **state) {
     static const int64_t small[][4] = {{2, 3, 5, 7},  {3, 2, 1, 49}, {4, 33, 7, 7}, {5, 1, 16, 17}, {8, 2, 3, 100},
-                                       {17, 2, 9, 9}, {64, 5, 2, 2}, {7, 40, 5, 5}, {2, 2, 56, 56}, {256, 1, 5, 10}};
+                                       {17, 2, 9, 9}, {64, 5, 2, 2}, {7, 40, 5, 5}, {16, 2, 16, 16}, {256, 1, 5, 10}};
     static const int64_t large[][4] = {{8, 1, 1, 4000},  {9, 2, 41, 40},  {17, 1, 40, 20}, {3, 2, 71, 70},
-                                       {200, 1, 10, 20}, {16, 1, 32, 33}, {33, 1, 29, 30}, {2, 1, 1, 100000}};
+                                       {200, 1, 10, 20}, {16, 1, 32, 33}, {33, 1, 29, 30}, {2, 9, 1, 3136}};
     (void)state;
     for (int element = 0; element < 3; element++)
-        for (int wild = 0; wild < 2; wild++) {
-            for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-                check_channels(small[i][0], small[i][1], small[i][2], small[i][3], element, wild);
-            for (size_t i = 0; i < sizeof large / sizeof *large; i++)
-                check_channels(large[i][0], large[i][1], element ? 2 * large[i][2] : large[i][2], large[i][3], element,
-                               wild);
-        }
+        for (int wild = 0; wild < 2; wild++)
+            for (int fast = 0; fast < 2; fast++) {
+                for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+                    check_channels(small[i], element, wild, fast);
+                for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+                    check_channels(large[i], element, wild, fast);
+            }
+}
+
+/* A plane of several windows, with more blocks in a line of columns than are kept at once. */
+void test_channels_many_rows(void **state) {
+    static const int64_t sizes[2][4] = {{3, 1, 1, 60000}, {2, 9, 1, 40000}};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        check_channels(sizes[i / 2], i / 2, 0, i % 2);
 }
 
 /* Batch norm of a column-major [samples, channels, length]: the samples are what channels are in a group. */
@@ -152,6 +165,7 @@ void test_column_major(void **state) {
         const int64_t shape[3] = {samples, 5, 1 + samples * 37};
         kernel_case c;
         case_begin(&c, (uint64_t)samples, LNORM_BATCH_NORM, LNORM_FORWARD);
+        c.op.arithmetic = samples % 2 ? LNORM_FAST : LNORM_ACCURATE;
         add_in_order(&c, LNORM_X, narrow[samples % 3], 3, shape, order, 0);
         add_in_order(&c, LNORM_Y, narrow[samples % 3], 3, shape, order, 2);
         add_parameters(&c, shape[1]);
@@ -171,10 +185,12 @@ void test_streamed(void **state) {
     const int64_t wide[2] = {1 << 12, 1030}, tall[2] = {530000, 8}, instances[3] = {2, 700, 3001};
     kernel_case c;
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int turn = 0; turn < 6; turn++) {
+        const int i = turn / 2;
         const int64_t *shape = i == 0 ? wide : i == 1 ? tall : instances;
         const int ndim = i == 2 ? 3 : 2, *axes = i == 2 ? channels_first : order;
         case_begin(&c, (uint64_t)i, i == 2 ? LNORM_INSTANCE_NORM : LNORM_BATCH_NORM, LNORM_FORWARD);
+        c.op.arithmetic = turn % 2 ? LNORM_FAST : LNORM_ACCURATE;
         add_in_order(&c, LNORM_X, narrow[0], ndim, shape, axes, i == 0);
         add_in_order(&c, LNORM_Y, narrow[0], ndim, shape, axes, i == 0);
         add_parameters(&c, shape[1]);

@@ -10,6 +10,7 @@
 #include "../general.h"
 #include "../kernels.h"
 #include "../stream.h"
+#include "fast.h"
 #include "statistics.h"
 
 typedef struct ln_bundle {
@@ -21,7 +22,17 @@ typedef struct ln_bundle {
     int64_t base[LNORM_OPERANDS]; /* offset in elements of lane 0, index 0 */
 } ln_bundle;
 
-enum { LN_AHEAD = 16 }; /* steps of a run that memory is asked for ahead of time: wide strides surprise the hardware */
+enum {
+    LN_AHEAD = 16,           /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
+    LN_STAGE_BYTES = 1 << 11 /* of finished results, on their way past the caches: LNORM_STRIP_COLUMNS of f32 are 1 KiB */
+};
+
+/* Sums of x over a group's elements. */
+enum ln_sum_of {
+    LN_SUM_OF_X,      /* x and x*x */
+    LN_SUM_SHIFTED_X, /* d and d*d, d = x - c */
+    LN_SUM_RUNS       /* x and x*x in runs (docs/arithmetic.md, section 22) */
+};
 
 /* A block of every lane, as elements are in memory: there, where they are contiguous, or a copy. f64 input is wide
  * arithmetic, and not ours. */
@@ -111,6 +122,28 @@ static inline void ln_put_one(const ln_bundle *b, enum lnorm_operand operand, in
     if (lnorm_has(b->problem, operand))
         lnorm_store((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand],
                     b->base[operand] + lane * ln_lane_stride(b, operand), value);
+}
+
+/* Statistics come from sums in runs (docs/arithmetic.md, section 22). */
+static inline int ln_by_runs(const lnorm_problem *problem) {
+    return problem->fast && problem->statistics == LNORM_COMPUTED &&
+           problem->operand[LNORM_X].element != LNORM_ELEMENT_F32;
+}
+
+/* y of one element in the fast arithmetic, of a group that is regular or not. */
+static inline float ln_irregular_element(const ln_record *s, double x, double weight, double bias) {
+    const ln_fast_form form = ln_fast_form_of(s);
+    float value = (float)x, w = (float)weight, b = (float)bias;
+    if (form.regular) {
+        value = value - form.h;
+        value = value - form.l;
+        value = value * form.rho;
+    } else {
+        value = (float)(((x - s->c) - s->t) * s->r);
+    }
+    value = value * w;
+    value = value + b;
+    return value;
 }
 
 /* -- Walking a space ---------------------------------------------------------------------------------------------- */

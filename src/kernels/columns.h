@@ -4,39 +4,46 @@
 
 #include "../columns.h"
 #include "bundle.h"
+#include "fast.h"
 
 enum {
-    LN_TILE_ROW_BYTES = 128, /* of columns that are summed at once: 32 KiB at 256 rows */
-    LN_PANEL_GAP = 4,        /* rows between panels, so that their beginnings do not share a set of the cache */
-    LN_STAGE_BYTES = 1 << 11, /* of a few rows of y: LNORM_STRIP_COLUMNS of f32 are 1 KiB */
-    LN_NARROW_BYTES = 64,    /* rows so close to each other that 256 of them stay in the cache */
-    LN_FEW_ROWS = 8,         /* rows of which a line each stays in the cache, wherever they are */
+    LN_STAGE_ELEMENTS = 1 << 10, /* of a few rows that are widened: 8 KiB */
     LN_TURNED_BYTES = 52 << 10, /* of small groups, transposed as wholes */
-    LN_WINDOW_ROWS = 1 << 10,   /* rows of a larger group that are transposed at once */
-    LN_WINDOW_CHANNELS = 8      /* and its columns: half a line of f32 */
+    LN_WINDOW_ROWS = 256,       /* rows of larger groups that are transposed at once */
+    LN_WINDOW_COLUMNS = 16,     /* and columns: a line of f32 */
+    LN_WINDOW_SUMS = 48 << 10   /* bytes of the sums of their blocks */
 };
 
 /* A strip of columns. */
 typedef struct ln_columns {
     ln_bundle b; /* column 0; walks rows. Its lanes are groups */
     lnorm_columns_form form;
-    int groups, columns, padded; /* padded: to whole vectors */
-    int corrected;       /* some t is not 0 */
+    int groups, columns, padded; /* padded: to whole vectors of f32 */
+    int corrected;       /* some t (fast: l) is not 0 */
     int stream;          /* y goes past the caches */
+    int regular;         /* fast: every column is */
     double c[LNORM_STRIP_COLUMNS], t[LNORM_STRIP_COLUMNS], v[LNORM_STRIP_COLUMNS], r[LNORM_STRIP_COLUMNS];
     double weight[LNORM_STRIP_COLUMNS], bias[LNORM_STRIP_COLUMNS];
+    float h[LNORM_STRIP_COLUMNS], l[LNORM_STRIP_COLUMNS], rho[LNORM_STRIP_COLUMNS]; /* fast */
+    float weight_f32[LNORM_STRIP_COLUMNS], bias_f32[LNORM_STRIP_COLUMNS];
 } ln_columns;
 
-/* A block of n rows of a strip: its columns' sums go to `a` and `b`. Shifted: of d and d*d, d = x - c; else x and
- * x*x. */
-typedef struct ln_column_block {
-    const ln_walk *walk;
-    int64_t n;
-    int shifted;
-    double *a, *b;
-} ln_column_block;
+/* The 16 lanes of a block of rows, or of a block of runs, for every column of a strip. */
+typedef struct ln_column_lanes {
+    double a[LNORM_LANES][LNORM_SUM_COLUMNS], b[LNORM_LANES][LNORM_SUM_COLUMNS];
+} ln_column_lanes;
 
-/* Rows of x, and where those of y go; weight and bias by row, or NULL: by column. */
+/* Rows k, k + 16, k + 32, ... of a block, in f32: those that are there, then rows of +0. */
+typedef struct ln_lane_rows {
+    const char *row[LNORM_LANES];
+    int count;
+    int64_t ahead; /* bytes from each of them to where the next lane's are */
+    float none[LNORM_SUM_COLUMNS];
+    float copy[LNORM_LANES][LNORM_SUM_COLUMNS];
+} ln_lane_rows;
+
+/* Rows of x, and where those of y go; weight and bias by row, or NULL: by column. In the kernels x and y are f32, or
+ * widened ones. */
 typedef struct ln_sweep {
     const char *x;
     char *y;

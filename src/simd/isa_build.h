@@ -58,11 +58,14 @@
 #define LNORM_INLINE static inline
 #endif
 
-/* A hint; the address need not exist. */
+/* A hint; the address need not exist. FAR: into the level 2 cache, since much else will be read before. */
 #if defined __GNUC__
 #define LNORM_PREFETCH(base, bytes) __builtin_prefetch((const void *)((uintptr_t)(base) + (uintptr_t)(bytes)))
+#define LNORM_PREFETCH_FAR(base, bytes)                                                                               \
+    __builtin_prefetch((const void *)((uintptr_t)(base) + (uintptr_t)(bytes)), 0, 2)
 #else
 #define LNORM_PREFETCH(base, bytes) (void)0
+#define LNORM_PREFETCH_FAR(base, bytes) (void)0
 #endif
 
 /* Before a loop of a few iterations over an array of vectors, which then lives in registers. */
