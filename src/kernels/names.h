@@ -401,6 +401,7 @@
 #define ln_slot_of LNORM_ISA_NAME(ln_slot_of)
 #define ln_shift_of_column LNORM_ISA_NAME(ln_shift_of_column)
 #define ln_sum_edge LNORM_ISA_NAME(ln_sum_edge)
+#define ln_ask_for_rows LNORM_ISA_NAME(ln_ask_for_rows)
 #define ln_sum_window LNORM_ISA_NAME(ln_sum_window)
 #define ln_window_columns LNORM_ISA_NAME(ln_window_columns)
 #define ln_sum_large_groups LNORM_ISA_NAME(ln_sum_large_groups)
