@@ -24,7 +24,7 @@ typedef struct ln_bundle {
 
 enum {
     LN_AHEAD = 16,           /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
-    LN_STAGE_BYTES = 1 << 11 /* of finished results, on their way past the caches: LNORM_STRIP_COLUMNS of f32 are 1 KiB */
+    LN_STAGE_BYTES = 1 << 11 /* of finished results, on their way past the caches */
 };
 
 /* Sums of x over a group's elements. */
@@ -126,8 +126,13 @@ static inline void ln_put_one(const ln_bundle *b, enum lnorm_operand operand, in
 
 /* Statistics come from sums in runs (docs/arithmetic.md, section 22). */
 static inline int ln_by_runs(const lnorm_problem *problem) {
-    return problem->fast && problem->statistics == LNORM_COMPUTED &&
-           problem->operand[LNORM_X].element != LNORM_ELEMENT_F32;
+    return problem->fast && problem->statistics == LNORM_COMPUTED;
+}
+
+/* l has to be subtracted; -0, too, would change a sign. */
+static inline int ln_fast_corrected(const ln_fast_form *form) {
+    const float zero = 0.0f;
+    return memcmp(&form->l, &zero, sizeof zero) != 0;
 }
 
 /* y of one element in the fast arithmetic, of a group that is regular or not. */

@@ -292,9 +292,11 @@
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
 
 /* runs.inc */
+#define ln_f32_of LNORM_ISA_NAME(ln_f32_of)
 #define ln_to_f32 LNORM_ISA_NAME(ln_to_f32)
 #define ln_round_f32 LNORM_ISA_NAME(ln_round_f32)
 #define ln_from_f32 LNORM_ISA_NAME(ln_from_f32)
+#define ln_run_rows_sum LNORM_ISA_NAME(ln_run_rows_sum)
 #define ln_sum_run LNORM_ISA_NAME(ln_sum_run)
 #define ln_add_run LNORM_ISA_NAME(ln_add_run)
 #define ln_block_sum_bytes LNORM_ISA_NAME(ln_block_sum_bytes)
