@@ -14,6 +14,7 @@ enum {
     LNORM_STRIP_COLUMNS = 256, /* columns of a strip at most */
     LNORM_SUM_COLUMNS = 128,   /* where each is a group, whose 16 lanes are kept; fewer are too few lines of a row */
     LNORM_STRIP_SUMS = 2048,   /* doubles of the trees, for each of two sums: 16 KiB on the stack */
+    LNORM_GRADIENT_COLUMNS = 64, /* backward there are four sums: half of both */
     LNORM_CHANNEL_ROWS = 1 << 19, /* of groups of several columns, at most: kernels/channels.inc */
     LNORM_CHANNEL_RUNS = 1 << 16  /* and in the fast arithmetic */
 };
@@ -28,19 +29,22 @@ typedef struct lnorm_columns_form {
     lnorm_space rows; /* the reduced axes but the channels */
 } lnorm_columns_form;
 
-/* x and y, where there is one, have this stride along an axis. */
+/* What has x's shape has this stride along an axis. */
 static inline int lnorm_columns_step(const lnorm_problem *problem, int axis, int64_t stride) {
-    return problem->operand[LNORM_X].stride[axis] == stride &&
-           (!lnorm_has(problem, LNORM_Y) || problem->operand[LNORM_Y].stride[axis] == stride);
+    static const enum lnorm_operand large[] = {LNORM_X, LNORM_Y, LNORM_DY, LNORM_DX};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        if (lnorm_has(problem, large[i]) && problem->operand[large[i]].stride[axis] != stride)
+            return 0;
+    return 1;
 }
 
 /* Groups of a strip: rows are cut as rarely as the trees allow. */
 static inline int64_t lnorm_strip_groups(const lnorm_problem *problem, const lnorm_columns_form *form) {
     int levels = lnorm_strip_levels(lnorm_parts(problem->element.count, LNORM_BLOCK));
-    int64_t columns = LNORM_STRIP_SUMS / levels / 16 * 16;
+    int64_t half = problem->pass == LNORM_BACKWARD ? 2 : 1, columns = LNORM_STRIP_SUMS / half / levels / 16 * 16;
     if (form->channels > 1)
         return LNORM_STRIP_COLUMNS / form->channels;
-    return columns < LNORM_SUM_COLUMNS ? columns : LNORM_SUM_COLUMNS;
+    return columns < LNORM_SUM_COLUMNS / half ? columns : LNORM_SUM_COLUMNS / half;
 }
 
 /* False where the problem is not one of columns. */
@@ -84,6 +88,13 @@ static inline int lnorm_affine_is(const lnorm_problem *problem, const lnorm_colu
 /* weight and bias, both. */
 static inline int lnorm_affine_by(const lnorm_problem *problem, const lnorm_columns_form *form, int by_row) {
     return lnorm_affine_is(problem, form, LNORM_WEIGHT, by_row) && lnorm_affine_is(problem, form, LNORM_BIAS, by_row);
+}
+
+/* dweight and dbias, where wanted, have an entry for every group: sums over a column. */
+static inline int lnorm_gradient_by_column(const lnorm_problem *problem) {
+    const uint32_t groups = ((1u << problem->axes) - 1) & ~problem->reduced;
+    return (!lnorm_has(problem, LNORM_DWEIGHT) || problem->weight_axes == groups) &&
+           (!lnorm_has(problem, LNORM_DBIAS) || problem->bias_axes == groups);
 }
 
 /* Strips in tasks. */

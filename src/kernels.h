@@ -117,8 +117,8 @@ typedef struct lnorm_kernels {
     /* one task of the general form; the engine's other members are the same for every instruction set */
     void (*general)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
     const lnorm_wide_kernels *wide;
-    /* one task of columns, forward */
-    void (*columns)(const lnorm_problem *problem, const lnorm_data *data, int64_t task);
+    /* one task of columns: phase 0 of a forward pass, phases 0 and 2 of a backward one */
+    void (*columns)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
 } lnorm_kernels;
 
 #define ISA(name, built, runs) extern const lnorm_kernels lnorm_kernels_##name;

@@ -92,6 +92,60 @@ static void check_columns(int64_t rows, int64_t columns, int kind, int element, 
     case_end(&c);
 }
 
+/* Backward: batch norm, whose dweight and dbias are sums over columns; layer and RMS norm over axis 0, where they are
+ * sums along rows, and RMS norm with a weight for each column. */
+static void check_columns_backward(int64_t rows, int64_t columns, int kind, int wild) {
+    static const int64_t over_rows = 0;
+    static const int order[2] = {0, 1};
+    const int64_t shape[2] = {rows, columns}, of_columns[2] = {1, columns};
+    const lnorm_dtype f32 = LNORM_F32, f64 = LNORM_F64;
+    const int by_column = kind == 3;
+    kernel_case c;
+    case_begin(&c, (uint64_t)(rows * 1000 + columns * 16 + kind), by_column ? LNORM_RMS_NORM : (lnorm_kind)kind,
+               LNORM_BACKWARD);
+    if (c.op.kind != LNORM_BATCH_NORM) {
+        c.op.axes = &over_rows;
+        c.op.axes_count = 1;
+    }
+    c.op.affine_broadcast = by_column;
+    c.op.accumulate = roll_one_in(&c.d, 3);
+    c.op.weight_offset = roll_one_in(&c.d, 4);
+    add_in_order(&c, LNORM_X, narrow[roll_below(&c.d, 3)], 2, shape, order, roll_below(&c.d, 2) * 3);
+    case_fill(&c, LNORM_X, 1, wild);
+    add_in_order(&c, LNORM_DY, roll_one_in(&c.d, 2) ? f32 : narrow[roll_below(&c.d, 3)], 2, shape, order, 0);
+    case_fill(&c, LNORM_DY, 1, wild);
+    for (int i = 0; i < 2; i++) {
+        const int64_t *of = by_column ? of_columns : c.op.kind == LNORM_BATCH_NORM ? &columns : &rows;
+        const enum lnorm_operand operand = i ? LNORM_DWEIGHT : LNORM_WEIGHT;
+        if (roll_one_in(&c.d, 4))
+            continue;
+        case_add(&c, operand, i ? f64 : f32, by_column ? 2 : 1, of, LAYOUT_SCATTERED);
+        case_fill_flavour(&c, operand, 0);
+    }
+    if (c.op.kind != LNORM_RMS_NORM && !roll_one_in(&c.d, 4)) {
+        case_add(&c, LNORM_DBIAS, f32, 1, c.op.kind == LNORM_BATCH_NORM ? &columns : &rows, LAYOUT_DENSE);
+        case_fill_flavour(&c, LNORM_DBIAS, 0);
+    }
+    if (roll_one_in(&c.d, 2))
+        case_alias(&c, LNORM_DX, roll_one_in(&c.d, 2) ? LNORM_X : LNORM_DY);
+    else if (!roll_one_in(&c.d, 4))
+        add_in_order(&c, LNORM_DX, narrow[roll_below(&c.d, 3)], 2, shape, order, roll_below(&c.d, 2) * 5);
+    check(&c);
+    case_end(&c);
+}
+
+void test_columns_backward(void **state) {
+    static const int64_t rows[] = {2, 7, 16, 17, 33, 255, 257, 700};
+    static const int64_t columns[] = {2, 5, 8, 15, 32, 67, 130};
+    static const int kinds[4] = {LNORM_LAYER_NORM, LNORM_RMS_NORM, LNORM_BATCH_NORM, 3};
+    _Static_assert(LNORM_BATCH_NORM != 3, "3 stands for RMS norm by column");
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+            for (int kind = 0; kind < 4; kind++)
+                check_columns_backward(rows[i], columns[k], kinds[kind], (i + k) % 4 == 0);
+}
+
 /* Rows around lanes, few rows, blocks and their tree; columns around vectors, tiles and strips. */
 void test_columns(void **state) {
     static const int64_t rows[] = {2, 3, 7, 8, 9, 15, 16, 17, 33, 255, 256, 257, 700, 1300};

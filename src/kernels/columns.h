@@ -25,6 +25,7 @@ typedef struct ln_columns {
     int regular;         /* fast: every column is */
     double c[LNORM_STRIP_COLUMNS], t[LNORM_STRIP_COLUMNS], v[LNORM_STRIP_COLUMNS], r[LNORM_STRIP_COLUMNS];
     double weight[LNORM_STRIP_COLUMNS], bias[LNORM_STRIP_COLUMNS];
+    double c1[LNORM_GRADIENT_COLUMNS], c2[LNORM_GRADIENT_COLUMNS]; /* backward: means of g and of g*xhat */
     float h[LNORM_STRIP_COLUMNS], l[LNORM_STRIP_COLUMNS], rho[LNORM_STRIP_COLUMNS]; /* fast */
     float weight_f32[LNORM_STRIP_COLUMNS], bias_f32[LNORM_STRIP_COLUMNS];
 } ln_columns;
@@ -42,6 +43,21 @@ typedef struct ln_lane_rows {
     float none[LNORM_SUM_COLUMNS];
     float copy[LNORM_LANES][LNORM_SUM_COLUMNS];
 } ln_lane_rows;
+
+/* Sums over the rows of a backward pass, in this order: of g and g*xhat, of dy and dy*xhat. */
+enum { LN_GRADIENT_SUMS = 4 };
+
+typedef struct ln_gradient_lanes {
+    double at[LN_GRADIENT_SUMS][LNORM_LANES][LNORM_GRADIENT_COLUMNS];
+} ln_gradient_lanes;
+
+/* Rows of x and dy, and where those of dx go; weight by row, or NULL: by column. */
+typedef struct ln_gradient_sweep {
+    const char *x, *dy;
+    char *dx;
+    int64_t x_row, dy_row, dx_row; /* bytes */
+    const double *weight;
+} ln_gradient_sweep;
 
 /* Rows of x, and where those of y go; weight and bias by row, or NULL: by column. In the kernels x and y are f32, or
  * widened ones. */

@@ -431,7 +431,24 @@
 #define ln_columns_by_row LNORM_ISA_NAME(ln_columns_by_row)
 #define ln_columns_statistics LNORM_ISA_NAME(ln_columns_statistics)
 #define ln_columns_in_f32 LNORM_ISA_NAME(ln_columns_in_f32)
+#define ln_columns_forward LNORM_ISA_NAME(ln_columns_forward)
+
+/* columns_backward.inc */
+#define ln_gradient_vector LNORM_ISA_NAME(ln_gradient_vector)
+#define ln_gradient_lane LNORM_ISA_NAME(ln_gradient_lane)
+#define ln_gradient_block LNORM_ISA_NAME(ln_gradient_block)
+#define ln_put_column_gradients LNORM_ISA_NAME(ln_put_column_gradients)
+#define ln_column_gradients LNORM_ISA_NAME(ln_column_gradients)
+#define ln_dx_vector LNORM_ISA_NAME(ln_dx_vector)
+#define ln_dx_columns LNORM_ISA_NAME(ln_dx_columns)
+#define ln_dx_copies LNORM_ISA_NAME(ln_dx_copies)
+#define ln_dx_run LNORM_ISA_NAME(ln_dx_run)
+#define ln_gradient_sweep_at LNORM_ISA_NAME(ln_gradient_sweep_at)
+#define ln_column_dx LNORM_ISA_NAME(ln_column_dx)
+#define ln_column_records LNORM_ISA_NAME(ln_column_records)
+#define ln_columns_backward LNORM_ISA_NAME(ln_columns_backward)
 #define ln_columns_strip LNORM_ISA_NAME(ln_columns_strip)
 #define ln_columns_task LNORM_ISA_NAME(ln_columns_task)
+#define ln_gradient_rows LNORM_ISA_NAME(ln_gradient_rows)
 
 #endif
