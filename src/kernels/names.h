@@ -337,7 +337,7 @@
 #define ln_fast_values LNORM_ISA_NAME(ln_fast_values)
 #define ln_forward_blocks LNORM_ISA_NAME(ln_forward_blocks)
 #define ln_apply_run LNORM_ISA_NAME(ln_apply_run)
-#define ln_fast_run_of LNORM_ISA_NAME(ln_fast_run_of)
+#define ln_fast_apply_run LNORM_ISA_NAME(ln_fast_apply_run)
 #define ln_apply_f32 LNORM_ISA_NAME(ln_apply_f32)
 #define ln_apply_any_run LNORM_ISA_NAME(ln_apply_any_run)
 #define ln_run_in_pieces LNORM_ISA_NAME(ln_run_in_pieces)
