@@ -25,8 +25,9 @@ static lnorm_dtype choose_dtype(choices *in) {
 }
 
 static double choose_eps(choices *in) {
-    const double eps[] = {1e-5, 0.0, 1.0, LNORM_EPS_DEFAULT, 1e-300, 5e-324, 1e300, -1.0, (double)NAN, -0.0};
-    return eps[choose(in, 10)];
+    const double eps[] = {1e-5, 0.0, 1.0, LNORM_EPS_DEFAULT, 1e-300, 5e-324, 1e300, -0.0, -1.0, (double)NAN};
+    int chosen = choose(in, 40);
+    return eps[chosen < 10 ? chosen : chosen % 8]; /* the last two are refused */
 }
 
 static int64_t choose_extent(choices *in, int64_t room) {
@@ -35,6 +36,8 @@ static int64_t choose_extent(choices *in, int64_t room) {
     int64_t extent = chosen < 24 ? chosen : long_ones[chosen - 24];
     return extent > room ? room : extent;
 }
+
+/* Most choices are such as the library accepts; a few are any. */
 
 /* -- The operation ------------------------------------------------------------------------------------------------ */
 
@@ -48,7 +51,8 @@ typedef struct scene {
 
 static void choose_shape(scene *s, choices *in) {
     int64_t room = MOST_ELEMENTS;
-    s->ndim = choose(in, AXES + 1);
+    int any = choose(in, 60), least = s->c.op.kind > LNORM_RMS_NORM ? 2 : 1;
+    s->ndim = any >= 55 ? any - 55 : least + any % (AXES + 1 - least);
     for (int i = 0; i < s->ndim; i++) {
         s->shape[i] = choose_extent(in, room);
         room /= s->shape[i] ? s->shape[i] : 1;
@@ -62,6 +66,8 @@ static void choose_axes(scene *s, choices *in) {
     if (op->kind > LNORM_RMS_NORM) {
         s->reduced = ((1u << s->ndim) - 1) & ~(op->kind == LNORM_BATCH_NORM ? 2u : 3u);
         op->groups = choose(in, 8);
+        while (how && s->ndim > 1 && op->groups > 1 && s->shape[1] % op->groups)
+            op->groups--;
     } else if (how == 1) {
         op->normalized_ndim = 1 + bits % (s->ndim ? s->ndim : 1);
         op->normalized_shape = s->shape + s->ndim - op->normalized_ndim;
@@ -79,7 +85,8 @@ static void choose_operation(scene *s, choices *in) {
     lnorm_op *op = &s->c.op;
     int flags = choose(in, 256);
     op->kind = (lnorm_kind)choose(in, 5);
-    op->pass = (lnorm_pass)choose(in, 4);
+    int pass = choose(in, 64);
+    op->pass = (lnorm_pass)(pass < 60 && op->kind > LNORM_RMS_NORM ? pass % 2 : pass % 4);
     op->statistics = (lnorm_statistics)choose(in, 3);
     op->arithmetic = (lnorm_arithmetic)(flags & 1);
     op->affine_broadcast = flags >> 1 & 1;
@@ -190,9 +197,30 @@ static void share(scene *s, choices *in) {
         case_alias(&s->c, (enum lnorm_operand)to, (enum lnorm_operand)from);
 }
 
+/* The set of tensors with what the operation asks for, and without what it refuses. */
+static uint32_t complete(const lnorm_op *op, uint32_t present) {
+    const uint32_t given = 1u << LNORM_MEAN | 1u << LNORM_RSTD;
+    present |= 1u << LNORM_X;
+    if (op->pass == LNORM_BACKWARD || op->pass == LNORM_DOUBLE_BACKWARD)
+        present |= 1u << LNORM_DY;
+    if (op->pass == LNORM_DOUBLE_BACKWARD)
+        present |= 1u << LNORM_V;
+    if (op->pass == LNORM_FORWARD_MODE)
+        present |= 1u << LNORM_X_TANGENT;
+    if (op->statistics == LNORM_SAVED || (op->statistics == LNORM_CONSTANT && !(present >> LNORM_VARIANCE & 1)))
+        present |= given;
+    if (op->statistics == LNORM_CONSTANT && present >> LNORM_VARIANCE & 1)
+        present = (present | 1u << LNORM_MEAN) & ~(1u << LNORM_RSTD);
+    if (op->kind != LNORM_BATCH_NORM)
+        present &= ~(1u << LNORM_RUNNING_MEAN | 1u << LNORM_RUNNING_VAR);
+    return present;
+}
+
 static void choose_tensors(scene *s, choices *in) {
     uint32_t present = (uint32_t)choose(in, 256) | (uint32_t)choose(in, 256) << 8 | (uint32_t)choose(in, 256) << 16;
-    present ^= 1u << LNORM_X | 1u << LNORM_Y | 1u << LNORM_DY | 1u << LNORM_DX;
+    present ^= 1u << LNORM_Y | 1u << LNORM_DX;
+    if (choose(in, 32) < 30)
+        present = complete(&s->c.op, present);
     s->c.d.state = (uint64_t)choose(in, 256) << 8 | (uint64_t)choose(in, 256);
     for (int i = 0; i < LNORM_OPERANDS; i++)
         if (present >> i & 1)

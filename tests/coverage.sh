@@ -1,0 +1,24 @@
+#!/bin/sh
+# coverage.sh DIRECTORY: builds with gcc --coverage in DIRECTORY, runs the tests that run in this process's build (not
+# the other builds of variant.sh), and reports lines and branches of src/, files/ and cli/. docs/proof.md says what came
+# of it, and why what is not reached is not.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/tests/tools.sh"
+need gcc gcovr cmake ctest
+directory=$1
+show cmake -S "$root" -B "$directory" -DLNORM_TESTS=ON -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc \
+    -DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic -DLNORM_NO_AVX512" >/dev/null
+tests="test_cases test_exact test_kernels test_plan test_layer test_level1 test_layouts test_refused_op
+    test_refused_tensors test_extremes test_threads test_pool test_files test_faults fuzz_npy fuzz_safetensors
+    fuzz_calls fuzz_arguments same_bits"
+show cmake --build "$directory" --parallel "${JOBS:-2}" --target $tests lnorm_cli >"$directory/build.log"
+find "$directory" -name '*.gcda' -delete
+these="^($(echo $tests | tr ' ' '|')|cli_test_.*)\$"
+(cd "$directory" && ctest --timeout 3600 -R "$these") ||
+    echo "coverage.sh: a test failed; the report counts what ran"
+gcovr --root "$root" --object-directory "$directory" --filter "$root/src/" --filter "$root/files/" \
+    --filter "$root/cli/" --print-summary --txt "$directory/lines.txt"
+gcovr --root "$root" --object-directory "$directory" --filter "$root/src/" --filter "$root/files/" \
+    --filter "$root/cli/" --branches --txt "$directory/branches.txt"
+cat "$directory/lines.txt" "$directory/branches.txt"
