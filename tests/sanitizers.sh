@@ -35,14 +35,15 @@ export TSAN_OPTIONS=die_after_fork=0 MSAN_OPTIONS=allocator_may_return_null=1
 for name in "$@"; do
     case $name in
     address)
-        check address gcc "-fsanitize=address,undefined -fno-sanitize-recover=all" $core test_threads test_pool \
+        check address gcc "-fsanitize=address,undefined -fno-sanitize-recover=all" $core test_threads test_pool test_processes \
             test_kernels test_files test_cases fuzz_npy fuzz_safetensors fuzz_calls lnorm_cli
         ;;
     memory)
-        check memory "$clang" "-fsanitize=memory -fsanitize-memory-track-origins" $core test_threads test_pool test_kernels
+        check memory "$clang" "-fsanitize=memory -fsanitize-memory-track-origins" $core test_threads test_pool test_kernels \
+            test_processes
         ;;
     thread)
-        check thread "$clang" "-fsanitize=thread" test_threads test_pool test_layer
+        check thread "$clang" "-fsanitize=thread" test_threads test_pool test_layer test_processes
         ;;
     *)
         echo "no sanitizer $name"
