@@ -63,6 +63,7 @@ look() {
     want have_clang . clang
     want have_header simde/x86/avx512.h libsimde-dev
     want have valgrind valgrind
+    want have abidiff abigail-tools
     want have aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     want have s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
     want have help2man help2man
