@@ -29,8 +29,8 @@ static lnorm_status refuse(const item *it, lnorm_status status, const char *expe
     return lnorm_files_fail(error, status, "tensor %s: expected %s", lnorm_files_quote(it->name).at, expected);
 }
 
-/* Bytes of the character at `at`; 0 where there is none: a stray or missing continuation, a form longer than needed, half
- * of a surrogate pair, a number beyond 0x10FFFF. Not left to jansson, which refuses names for want of memory, too. */
+/* Bytes of the character at `at`; 0 where there is none: a stray or missing continuation, a form longer than needed,
+ * half of a surrogate pair, a number beyond 0x10FFFF. Not left to jansson, which refuses for want of memory, too. */
 static int character(const unsigned char *at) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     int length = *at < 0x80 ? 1 : *at < 0xC0 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF8 ? 4 : 0;

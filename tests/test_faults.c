@@ -232,7 +232,7 @@ static int attempt(int d, const char *call, long nth, int effect, size_t size, i
     *failed = status != LNORM_OK;
     if (status != error.status || !status != !error.message[0])
         fail_msg("%s, %s %ld: status %d, error %d '%s'", deeds[d].name, call, nth, status, error.status, error.message);
-    int json = !!strstr(error.message, "expected a JSON object"); /* jansson says so where it has no memory for a word */
+    int json = !!strstr(error.message, "expected a JSON object"); /* so says jansson without memory for a word */
     if (effect == ENOMEM && status && status != LNORM_OUT_OF_MEMORY && !json)
         fail_msg("%s, %s %ld: '%s'", deeds[d].name, call, nth, error.message);
     if (effect == EIO && status && (status != LNORM_NOT_AVAILABLE || !strstr(error.message, "Input/output error")))

@@ -1,7 +1,7 @@
-/* No access past any tensor, whatever its length: every number of columns from 1 to 300, every operand between two pages
- * that fault, once beginning at the one and once ending at the other, on every instruction set, by the engine that the
- * plan takes; the bits are compared with the reference's as well. Columns are the last axis of 3 rows (rows kernels, and
- * long ones' rest), the first of 5 (columns kernels), or one of several with gaps (the general form). */
+/* No access past any tensor, whatever its length: every number of columns from 1 to 300, every operand between two
+ * pages that fault, once beginning at the one and once ending at the other, on every instruction set, by the engine
+ * that the plan takes; the bits are compared with the reference's as well. Columns are the last axis of 3 rows (rows
+ * kernels), the first of 5 (columns kernels), or the last one with gaps between elements (the general form). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,8 +66,8 @@ static void check(setting s, lnorm_pass pass, int64_t cols, int edge) {
     case_end(&c);
 }
 
-/* A length meets one in `share` of the element types; 1: all. (The columns kernels and the general form take elements of
- * all types the same way; only their loads and stores differ.) */
+/* A length meets one in `share` of the element types; 1: all. (The columns kernels and the general form take elements
+ * of all types the same way; only their loads and stores differ.) */
 static void check_all(int first, layout order, int fast, int share) {
     const lnorm_dtype dtypes[] = {LNORM_F32, LNORM_F16, LNORM_BF16, LNORM_F64};
     for (int type = 0; type < (fast ? 3 : 4); type++)
