@@ -146,6 +146,7 @@ class Pieces(ProgramTest):
         self.check(["-s", "3,50000", "-w", "w.npy", "-b", "w.npy"], (1, 3, 50000), budgets=(200000,), dtype="f16")
 
 
+@unittest.skipIf("LNORM_SANITIZED" in os.environ, "sanitizers need memory of their own")
 class Memory(ProgramTest):
     """Hundreds of megabytes of zeros, which take no space on the disk, with less than 100 MB resident."""
 
