@@ -1,0 +1,63 @@
+/* One operation of lnorm.h, from its description to its result. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const lnorm_dtype dtype_of[ELEMENTS] = {{2, 64, 1}, {2, 32, 1}, {2, 16, 1}, {4, 16, 1}};
+
+/* Python users have no struct op: its members are their arguments. */
+static const char *without_struct(const char *message) {
+    return strncmp(message, "op.", 3) ? message : message + 3;
+}
+
+PyObject *raise_status(lnorm_status status, const char *message) {
+    PyObject *exception = PyExc_ValueError;
+    if (status == LNORM_UNSUPPORTED_DTYPE)
+        exception = PyExc_TypeError;
+    else if (status == LNORM_OUT_OF_MEMORY)
+        exception = PyExc_MemoryError;
+    else if (status == LNORM_NOT_AVAILABLE)
+        exception = PyExc_RuntimeError;
+    PyErr_SetString(exception, *message ? without_struct(message) : lnorm_status_string(status));
+    return NULL;
+}
+
+/* Small workspaces live on the stack. Without memory for a large one the call is slower and gives the same bits. */
+static lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor) {
+    unsigned char small[8192];
+    size_t size = lnorm_plan_workspace(plan);
+    void *large = size > sizeof small ? malloc(size) : NULL;
+    lnorm_status status;
+    io->workspace = size > sizeof small ? large : small;
+    io->workspace_size = io->workspace ? size : 0;
+    status = lnorm_execute(plan, io, executor);
+    free(large);
+    return status;
+}
+
+int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads) {
+    lnorm_plan plan;
+    lnorm_error error = LNORM_ERROR_INIT;
+    const lnorm_executor *executor;
+    lnorm_status status = lnorm_plan_init(&plan, op, io, &error);
+    int64_t elements = lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan);
+    if (status == LNORM_OK)
+        status = lnorm_plan_check(&plan, io, &error);
+    if (status != LNORM_OK) {
+        raise_status(status, error.message);
+        return -1;
+    }
+    if (executor_for(threads, elements, &executor))
+        return -1;
+    if (elements < KEEP_LOCK_BELOW) {
+        status = run_plan(&plan, io, executor);
+    } else {
+        PyThreadState *lock = PyEval_SaveThread();
+        status = run_plan(&plan, io, executor);
+        PyEval_RestoreThread(lock);
+    }
+    if (status != LNORM_OK)
+        raise_status(status, "");
+    return status == LNORM_OK ? 0 : -1;
+}

@@ -1,0 +1,102 @@
+/* lnorm._core: the C extension of the Python package, against Python's limited API of 3.11.
+ *
+ *   signature.c   positional and keyword arguments of a METH_FASTCALL function
+ *   threads.c     the pools, and releasing the interpreter's lock
+ *   call.c        one operation of lnorm.h: plan, workspace, threads, errors as exceptions
+ *   rows.c        level 1 on addresses
+ *   execute.c     level 2 on addresses
+ *   module.c      the module
+ *
+ * State is static: the module refuses to load in a second interpreter (module.c). */
+#ifndef LNORM_PYTHON_CORE_H
+#define LNORM_PYTHON_CORE_H
+
+#ifndef Py_GIL_DISABLED
+#define Py_LIMITED_API 0x030b0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "lnorm.h"
+
+/* ---- signature.c ------------------------------------------------------------------------------------------------- */
+
+#define PARAMETERS_MAX 40
+
+/* What a function takes. `interned` is filled at the first call. */
+typedef struct signature {
+    const char *function;
+    int count, positional, required; /* the first `positional` may be given by position, the first `required` must be */
+    const char *const *names;
+    PyObject *interned[PARAMETERS_MAX];
+} signature;
+
+/* Sorts the arguments of a METH_FASTCALL | METH_KEYWORDS call into values[count], borrowed, NULL where not given.
+ * -1 and a TypeError where they do not fit. */
+int sort_arguments(signature *of, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords, PyObject **values);
+
+/* Single values; `name` is the argument's name in messages. 0, or -1 and an exception. None leaves *value as it is. */
+int read_integer(PyObject *object, const char *name, int64_t *value);
+int read_double(PyObject *object, const char *name, double *value);
+int read_flag(PyObject *object, const char *name, int32_t *value);
+
+/* A sequence of at most LNORM_MAX_NDIM integers, or one integer, which counts as a sequence of one. */
+int read_extents(PyObject *object, const char *name, int64_t *extents, int32_t *count);
+
+/* ---- threads.c --------------------------------------------------------------------------------------------------- */
+
+/* Below this number of elements a call keeps the interpreter's lock: it takes a few microseconds, less than another
+ * thread would need to make use of the lock. */
+enum { KEEP_LOCK_BELOW = 8192 };
+
+/* Below this number of elements lnorm_execute does not call its executor (lnorm.h), so that no pool is needed. */
+enum { ALONE_BELOW = 32768 };
+
+/* Reads LNORM_NUM_THREADS. -1 and a ValueError where it is no number of threads. */
+int threads_begin(void);
+
+/* The executor for a call. threads: 0 the default, 1 the calling thread (*executor = NULL). -1 and an exception. */
+int executor_for(int64_t threads, int64_t elements, const lnorm_executor **executor);
+
+PyObject *set_num_threads(PyObject *module, PyObject *threads);
+PyObject *get_num_threads(PyObject *module, PyObject *none);
+
+/* ---- call.c ------------------------------------------------------------------------------------------------------ */
+
+enum element { F64, F32, F16, BF16, ELEMENTS };
+extern const lnorm_dtype dtype_of[ELEMENTS];
+
+/* A tensor that a call describes. */
+typedef struct view {
+    lnorm_tensor tensor;
+    int64_t shape[LNORM_MAX_NDIM], strides[LNORM_MAX_NDIM];
+} view;
+
+/* Raises the exception that belongs to a status: ValueError for arguments and shapes, TypeError for element types,
+ * MemoryError, RuntimeError where the instruction set is not available. Returns NULL. */
+PyObject *raise_status(lnorm_status status, const char *message);
+
+/* Plans and runs an operation: workspace, pool and interpreter's lock included. -1 and an exception. */
+int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads);
+
+/* ---- rows.c, execute.c ------------------------------------------------------------------------------------------- */
+
+/* Arrays of level 1: what one of the functions there takes; NULL where a function has no such argument. */
+typedef struct rows_call {
+    lnorm_kind kind;
+    enum element element;
+    const void *x, *dy, *weight, *bias;
+    void *y, *mean, *rstd, *dx, *dweight, *dbias;
+    int64_t rows, cols;
+    double eps;
+} rows_call;
+
+lnorm_status run_rows_forward(const rows_call *call);
+lnorm_status run_rows_backward(const rows_call *call);
+
+PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+extern const char rows_forward_doc[], rows_backward_doc[], execute_doc[];
+
+#endif

@@ -1,0 +1,163 @@
+/* Level 2 on addresses: lnorm_op and lnorm_io as keywords. */
+#include "core.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const char execute_doc[] =
+    "execute(kind, pass_, /, *, statistics=COMPUTED, arithmetic=ACCURATE, eps=1e-5, normalized_shape=None, axes=None,\n"
+    "        groups=0, affine_broadcast=False, weight_offset=False, accumulate=False, momentum=0.1, batches=0,\n"
+    "        threads=0, x=None, weight=None, bias=None, y=None, mean=None, rstd=None, ...)\n--\n\n"
+    "Any operation of lnorm.h: the members of lnorm_op and lnorm_io as keyword arguments of the same names.\n\n"
+    "kind: LAYER_NORM, RMS_NORM, GROUP_NORM, INSTANCE_NORM, BATCH_NORM; pass_: FORWARD, BACKWARD, DOUBLE_BACKWARD,\n"
+    "FORWARD_MODE. normalized_shape and axes: an integer or a sequence of integers; neither: the last axis. groups is\n"
+    "for GROUP_NORM only. eps: at least 0, or EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
+    "A tensor (x, weight, bias, y, mean, rstd, variance, running_mean, running_var, dy, dx, dweight, dbias, v, ddy,\n"
+    "x_tangent, weight_tangent, bias_tangent, y_tangent, mean_tangent, rstd_tangent) is None or\n\n"
+    "    (address, dtype, shape, strides)\n\n"
+    "address: an int, of element [0, 0, ...]; 0 where there is no element. dtype: F64, F32, F16 or BF16, each tensor for\n"
+    "itself. shape: a tuple (torch.Size is one). strides: a tuple in elements, not bytes, 0 and negative ones included,\n"
+    "or None for row-major and dense. Which tensors a pass reads and writes, and their shapes: lnorm.h, section 3.\n\n"
+    "The workspace is allocated here; the interpreter's lock is released from 8192 elements up. Shapes, types and\n"
+    "overlap are checked, with ValueError or TypeError and the library's text; that memory is there and aligned is not.";
+
+/* What a keyword is: its member of lnorm_op or lnorm_io, and how to read it. */
+enum form { INTEGER_32, INTEGER_64, NUMBER, FLAG, EXTENTS, THREADS, TENSOR };
+typedef struct keyword {
+    enum form form;
+    size_t offset;
+} keyword;
+
+#define OPERAND(id, field, shape, reads, writes) #field,
+static const char *const names[] = {
+    "kind", "pass_", "statistics", "arithmetic", "eps", "normalized_shape", "axes", "groups", "affine_broadcast",
+    "weight_offset", "accumulate", "momentum", "batches", "threads",
+#include "lists/operands.def"
+};
+#undef OPERAND
+
+#define OPERAND(id, field, shape, reads, writes) {TENSOR, offsetof(lnorm_io, field)},
+static const keyword keywords[] = {
+    {INTEGER_32, offsetof(lnorm_op, kind)},
+    {INTEGER_32, offsetof(lnorm_op, pass)},
+    {INTEGER_32, offsetof(lnorm_op, statistics)},
+    {INTEGER_32, offsetof(lnorm_op, arithmetic)},
+    {NUMBER, offsetof(lnorm_op, eps)},
+    {EXTENTS, offsetof(lnorm_op, normalized_shape)},
+    {EXTENTS, offsetof(lnorm_op, axes)},
+    {INTEGER_64, offsetof(lnorm_op, groups)},
+    {FLAG, offsetof(lnorm_op, affine_broadcast)},
+    {FLAG, offsetof(lnorm_op, weight_offset)},
+    {FLAG, offsetof(lnorm_op, accumulate)},
+    {NUMBER, offsetof(lnorm_op, momentum)},
+    {INTEGER_64, offsetof(lnorm_op, batches)},
+    {THREADS, 0},
+#include "lists/operands.def"
+};
+#undef OPERAND
+
+enum { COUNT = sizeof names / sizeof *names, TENSORS = 21 };
+_Static_assert(COUNT <= PARAMETERS_MAX && COUNT == sizeof keywords / sizeof *keywords, "names and keywords");
+_Static_assert(COUNT - 14 == TENSORS, "room for every tensor");
+_Static_assert(sizeof(lnorm_kind) == sizeof(int32_t), "the enums of lnorm_op are read as int32_t");
+
+static signature execute_signature = {"execute", COUNT, 2, 2, names, {NULL}};
+
+typedef struct execution {
+    lnorm_op op;
+    lnorm_io io;
+    int64_t threads;
+    int64_t normalized_shape[LNORM_MAX_NDIM], axes[LNORM_MAX_NDIM];
+    view views[TENSORS];
+    int used;
+} execution;
+
+static int read_tensor(PyObject *object, const char *name, view *into) {
+    int64_t element = -1;
+    int32_t ndim = 0, strides = 0;
+    void *address;
+    if (!PyTuple_Check(object) || PyTuple_Size(object) != 4) {
+        PyErr_Format(PyExc_TypeError, "%s: expected a tuple (address, dtype, shape, strides), got %R", name, object);
+        return -1;
+    }
+    address = PyLong_AsVoidPtr(PyTuple_GetItem(object, 0));
+    if ((!address && PyErr_Occurred()) || read_integer(PyTuple_GetItem(object, 1), name, &element) ||
+        read_extents(PyTuple_GetItem(object, 2), name, into->shape, &ndim))
+        return -1;
+    if (element < 0 || element >= ELEMENTS) {
+        PyErr_Format(PyExc_ValueError, "%s: expected dtype F64, F32, F16 or BF16, got %lld", name, (long long)element);
+        return -1;
+    }
+    into->tensor = (lnorm_tensor){address, {1, 0}, ndim, dtype_of[element], into->shape, NULL, 0};
+    if (PyTuple_GetItem(object, 3) == Py_None)
+        return 0;
+    if (read_extents(PyTuple_GetItem(object, 3), name, into->strides, &strides))
+        return -1;
+    if (strides != ndim) {
+        PyErr_Format(PyExc_ValueError, "%s: expected %d strides, got %d", name, (int)ndim, (int)strides);
+        return -1;
+    }
+    into->tensor.strides = into->strides;
+    return 0;
+}
+
+static int read_small_integer(PyObject *object, const char *name, int32_t *into) {
+    int64_t value = *into;
+    if (read_integer(object, name, &value))
+        return -1;
+    *into = value < -1 || value > 1000 ? -1 : (int32_t)value; /* which the library refuses */
+    return 0;
+}
+
+static int read_axes(execution *e, PyObject *object, int i) {
+    int shape = keywords[i].offset == offsetof(lnorm_op, normalized_shape);
+    int64_t *extents = shape ? e->normalized_shape : e->axes;
+    if (object == Py_None)
+        return 0;
+    if (read_extents(object, names[i], extents, shape ? &e->op.normalized_ndim : &e->op.axes_count))
+        return -1;
+    *(shape ? &e->op.normalized_shape : &e->op.axes) = extents;
+    return 0;
+}
+
+static int read_operand(execution *e, PyObject *object, int i) {
+    view *into = &e->views[e->used];
+    if (object == Py_None)
+        return 0;
+    if (read_tensor(object, names[i], into))
+        return -1;
+    *(const lnorm_tensor **)(void *)((char *)&e->io + keywords[i].offset) = &into->tensor;
+    e->used++;
+    return 0;
+}
+
+static int read_keyword(execution *e, PyObject *object, int i) {
+    void *member = (char *)&e->op + keywords[i].offset;
+    switch (keywords[i].form) {
+    case INTEGER_32: return read_small_integer(object, names[i], member);
+    case INTEGER_64: return read_integer(object, names[i], member);
+    case NUMBER: return read_double(object, names[i], member);
+    case FLAG: return read_flag(object, names[i], member);
+    case EXTENTS: return read_axes(e, object, i);
+    case THREADS: return read_integer(object, names[i], &e->threads);
+    default: return read_operand(e, object, i);
+    }
+}
+
+PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
+    execution e;
+    PyObject *values[COUNT];
+    (void)module;
+    if (sort_arguments(&execute_signature, arguments, given, keyword_names, values))
+        return NULL;
+    e.op = (lnorm_op)LNORM_OP_INIT;
+    e.io = (lnorm_io)LNORM_IO_INIT;
+    e.threads = 0;
+    e.used = 0;
+    for (int i = 0; i < COUNT; i++)
+        if (values[i] && read_keyword(&e, values[i], i))
+            return NULL;
+    if (run_operation(&e.op, &e.io, e.threads))
+        return NULL;
+    Py_RETURN_NONE;
+}

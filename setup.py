@@ -1,0 +1,58 @@
+"""The Python package's C extension: python/core and the library's own sources, compiled into one file.
+
+What is not here is in pyproject.toml. The version and the list of sources have their home elsewhere in the tree, and are
+read from there."""
+import os
+import pathlib
+import re
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = pathlib.Path(__file__).resolve().parent
+# A build for free-threaded Python cannot use the limited API.
+LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def version():
+    return re.search(r'LNORM_VERSION_STRING "([^"]+)"', (ROOT / "include/lnorm.h").read_text()).group(1)
+
+
+def library_sources():
+    return re.findall(r"src/[\w/]+\.c", (ROOT / "cmake/sources.cmake").read_text().split(")")[0])
+
+
+def core_sources():
+    return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "python/core").glob("*.c"))
+
+
+class BuildInParallel(build_ext):
+    """setuptools compiles the sources of an extension one after the other, which takes a minute here."""
+
+    def build_extensions(self):
+        serial = self.compiler.compile
+
+        def compile_all(sources, **options):
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = pool.map(lambda source: serial([source], **options), sources)
+                return [name for names in objects for name in names]
+
+        self.compiler.compile = compile_all
+        super().build_extensions()
+
+
+# -O2 is what the kernels are written for and measured with. -g0: debugging information would put the path of the build
+# into the wheel. Hidden: another liblnorm in the process and this one must not find each other's functions.
+core = Extension(
+    "lnorm._core",
+    core_sources() + library_sources(),
+    include_dirs=["include", "src"],
+    define_macros=[("LNORM_STATIC", None)],
+    extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-pthread"],
+    extra_link_args=["-pthread"],
+    py_limited_api=LIMITED,
+)
+setup(version=version(), ext_modules=[core], cmdclass={"build_ext": BuildInParallel},
+      options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {})
