@@ -8,6 +8,7 @@ import re
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -48,7 +49,7 @@ class BuildInParallel(build_ext):
 core = Extension(
     "lnorm._core",
     core_sources() + library_sources(),
-    include_dirs=["include", "src"],
+    include_dirs=["include", "src", numpy.get_include()],
     define_macros=[("LNORM_STATIC", None)],
     extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-pthread"],
     extra_link_args=["-pthread"],

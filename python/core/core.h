@@ -4,7 +4,9 @@
  *   threads.c     the pools, and releasing the interpreter's lock
  *   call.c        one operation of lnorm.h: plan, workspace, threads, errors as exceptions
  *   rows.c        level 1 on addresses
- *   execute.c     level 2 on addresses
+ *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
+ *   execute.c     level 2 on arrays and addresses
+ *   norm.c        layer_norm and rms_norm, the short way to the library
  *   module.c      the module
  *
  * State is static: the module refuses to load in a second interpreter (module.c). */
@@ -66,10 +68,11 @@ PyObject *get_num_threads(PyObject *module, PyObject *none);
 enum element { F64, F32, F16, BF16, ELEMENTS };
 extern const lnorm_dtype dtype_of[ELEMENTS];
 
-/* A tensor that a call describes. */
+/* A tensor that a call describes. `keep` owns its memory, NULL where the caller does. */
 typedef struct view {
     lnorm_tensor tensor;
     int64_t shape[LNORM_MAX_NDIM], strides[LNORM_MAX_NDIM];
+    PyObject *keep;
 } view;
 
 /* Raises the exception that belongs to a status: ValueError for arguments and shapes, TypeError for element types,
@@ -78,6 +81,18 @@ PyObject *raise_status(lnorm_status status, const char *message);
 
 /* Plans and runs an operation: workspace, pool and interpreter's lock included. -1 and an exception. */
 int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads);
+
+/* ---- arrays.c ---------------------------------------------------------------------------------------------------- */
+
+/* Imports NumPy's table of functions. */
+int arrays_begin(void);
+
+/* Describes an array. writes: it is an output. The reference into->keep is the caller's to release. -1 and an exception;
+ * `name` is the argument's name in messages. */
+int read_array(PyObject *object, const char *name, int writes, view *into);
+
+PyObject *describe(PyObject *module, PyObject *object);
+extern const char describe_doc[];
 
 /* ---- rows.c, execute.c ------------------------------------------------------------------------------------------- */
 
@@ -98,5 +113,12 @@ PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t 
 PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
 extern const char rows_forward_doc[], rows_backward_doc[], execute_doc[];
+
+/* ---- norm.c ------------------------------------------------------------------------------------------------------ */
+
+PyObject *layer_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+PyObject *rms_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+extern const char layer_norm_doc[], rms_norm_doc[], set_general_doc[];
 
 #endif

@@ -1,4 +1,4 @@
-/* Level 2 on addresses: lnorm_op and lnorm_io as keywords. */
+/* Level 2: lnorm_op and lnorm_io as keywords; a tensor is an array, or an address with its description. */
 #include "core.h"
 
 #include <stddef.h>
@@ -13,7 +13,8 @@ const char execute_doc[] =
     "FORWARD_MODE. normalized_shape and axes: an integer or a sequence of integers; neither: the last axis. groups is\n"
     "for GROUP_NORM only. eps: at least 0, or EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
     "A tensor (x, weight, bias, y, mean, rstd, variance, running_mean, running_var, dy, dx, dweight, dbias, v, ddy,\n"
-    "x_tangent, weight_tangent, bias_tangent, y_tangent, mean_tangent, rstd_tangent) is None or\n\n"
+    "x_tangent, weight_tangent, bias_tangent, y_tangent, mean_tangent, rstd_tangent) is None, an array (NumPy, DLPack,\n"
+    "the buffer protocol), or a tuple\n\n"
     "    (address, dtype, shape, strides)\n\n"
     "address: an int, of element [0, 0, ...]; 0 where there is no element. dtype: F64, F32, F16 or BF16, each tensor for\n"
     "itself. shape: a tuple (torch.Size is one). strides: a tuple in elements, not bytes, 0 and negative ones included,\n"
@@ -21,11 +22,12 @@ const char execute_doc[] =
     "The workspace is allocated here; the interpreter's lock is released from 8192 elements up. Shapes, types and\n"
     "overlap are checked, with ValueError or TypeError and the library's text; that memory is there and aligned is not.";
 
-/* What a keyword is: its member of lnorm_op or lnorm_io, and how to read it. */
+/* What a keyword is: its member of lnorm_op or lnorm_io, how to read it, and the passes that write it. */
 enum form { INTEGER_32, INTEGER_64, NUMBER, FLAG, EXTENTS, THREADS, TENSOR };
 typedef struct keyword {
     enum form form;
     size_t offset;
+    unsigned written;
 } keyword;
 
 #define OPERAND(id, field, shape, reads, writes) #field,
@@ -36,22 +38,22 @@ static const char *const names[] = {
 };
 #undef OPERAND
 
-#define OPERAND(id, field, shape, reads, writes) {TENSOR, offsetof(lnorm_io, field)},
+#define OPERAND(id, field, shape, reads, writes) {TENSOR, offsetof(lnorm_io, field), writes},
 static const keyword keywords[] = {
-    {INTEGER_32, offsetof(lnorm_op, kind)},
-    {INTEGER_32, offsetof(lnorm_op, pass)},
-    {INTEGER_32, offsetof(lnorm_op, statistics)},
-    {INTEGER_32, offsetof(lnorm_op, arithmetic)},
-    {NUMBER, offsetof(lnorm_op, eps)},
-    {EXTENTS, offsetof(lnorm_op, normalized_shape)},
-    {EXTENTS, offsetof(lnorm_op, axes)},
-    {INTEGER_64, offsetof(lnorm_op, groups)},
-    {FLAG, offsetof(lnorm_op, affine_broadcast)},
-    {FLAG, offsetof(lnorm_op, weight_offset)},
-    {FLAG, offsetof(lnorm_op, accumulate)},
-    {NUMBER, offsetof(lnorm_op, momentum)},
-    {INTEGER_64, offsetof(lnorm_op, batches)},
-    {THREADS, 0},
+    {INTEGER_32, offsetof(lnorm_op, kind), 0},
+    {INTEGER_32, offsetof(lnorm_op, pass), 0},
+    {INTEGER_32, offsetof(lnorm_op, statistics), 0},
+    {INTEGER_32, offsetof(lnorm_op, arithmetic), 0},
+    {NUMBER, offsetof(lnorm_op, eps), 0},
+    {EXTENTS, offsetof(lnorm_op, normalized_shape), 0},
+    {EXTENTS, offsetof(lnorm_op, axes), 0},
+    {INTEGER_64, offsetof(lnorm_op, groups), 0},
+    {FLAG, offsetof(lnorm_op, affine_broadcast), 0},
+    {FLAG, offsetof(lnorm_op, weight_offset), 0},
+    {FLAG, offsetof(lnorm_op, accumulate), 0},
+    {NUMBER, offsetof(lnorm_op, momentum), 0},
+    {INTEGER_64, offsetof(lnorm_op, batches), 0},
+    {THREADS, 0, 0},
 #include "lists/operands.def"
 };
 #undef OPERAND
@@ -72,12 +74,12 @@ typedef struct execution {
     int used;
 } execution;
 
-static int read_tensor(PyObject *object, const char *name, view *into) {
+static int read_address(PyObject *object, const char *name, view *into) {
     int64_t element = -1;
     int32_t ndim = 0, strides = 0;
     void *address;
-    if (!PyTuple_Check(object) || PyTuple_Size(object) != 4) {
-        PyErr_Format(PyExc_TypeError, "%s: expected a tuple (address, dtype, shape, strides), got %R", name, object);
+    if (PyTuple_Size(object) != 4) {
+        PyErr_Format(PyExc_TypeError, "%s: expected (address, dtype, shape, strides), got %R", name, object);
         return -1;
     }
     address = PyLong_AsVoidPtr(PyTuple_GetItem(object, 0));
@@ -120,11 +122,20 @@ static int read_axes(execution *e, PyObject *object, int i) {
     return 0;
 }
 
+/* mean and rstd are outputs where a forward pass computes them, and inputs everywhere else. */
+static int is_written(const lnorm_op *op, int i) {
+    if (keywords[i].offset == offsetof(lnorm_io, mean) || keywords[i].offset == offsetof(lnorm_io, rstd))
+        return op->pass == LNORM_FORWARD && op->statistics == LNORM_COMPUTED;
+    return (unsigned)op->pass < 4 && (keywords[i].written >> op->pass & 1);
+}
+
 static int read_operand(execution *e, PyObject *object, int i) {
     view *into = &e->views[e->used];
     if (object == Py_None)
         return 0;
-    if (read_tensor(object, names[i], into))
+    into->keep = NULL;
+    if (PyTuple_Check(object) ? read_address(object, names[i], into)
+                              : read_array(object, names[i], is_written(&e->op, i), into))
         return -1;
     *(const lnorm_tensor **)(void *)((char *)&e->io + keywords[i].offset) = &into->tensor;
     e->used++;
@@ -147,6 +158,7 @@ static int read_keyword(execution *e, PyObject *object, int i) {
 PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
     execution e;
     PyObject *values[COUNT];
+    int status = 0;
     (void)module;
     if (sort_arguments(&execute_signature, arguments, given, keyword_names, values))
         return NULL;
@@ -154,10 +166,14 @@ PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given
     e.io = (lnorm_io)LNORM_IO_INIT;
     e.threads = 0;
     e.used = 0;
-    for (int i = 0; i < COUNT; i++)
-        if (values[i] && read_keyword(&e, values[i], i))
-            return NULL;
-    if (run_operation(&e.op, &e.io, e.threads))
+    for (int i = 0; i < COUNT && !status; i++)
+        if (values[i])
+            status = read_keyword(&e, values[i], i);
+    if (!status)
+        status = run_operation(&e.op, &e.io, e.threads);
+    for (int i = 0; i < e.used; i++)
+        Py_DecRef(e.views[i].keep);
+    if (status)
         return NULL;
     Py_RETURN_NONE;
 }

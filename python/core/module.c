@@ -16,6 +16,10 @@ static PyMethodDef methods[] = {
     FASTCALL(rows_forward, 0),
     FASTCALL(rows_backward, 0),
     FASTCALL(execute, METH_KEYWORDS),
+    FASTCALL(layer_norm, METH_KEYWORDS),
+    FASTCALL(rms_norm, METH_KEYWORDS),
+    FASTCALL(set_general, METH_KEYWORDS),
+    {"describe", describe, METH_O, describe_doc},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(threads, /)\n--\n\nCalls use so many threads from now on, unless they say otherwise; None: as many "
      "as there are processors."},
@@ -66,7 +70,7 @@ static int add_float(PyObject *module, const char *name, double value) {
 }
 
 static int fill_module(PyObject *module) {
-    if (refuse_second_interpreter() || threads_begin())
+    if (refuse_second_interpreter() || threads_begin() || arrays_begin())
         return -1;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value))
