@@ -40,9 +40,9 @@ int sort_arguments(signature *of, PyObject *const *arguments, Py_ssize_t given, 
 /* Single values; `name` is the argument's name in messages. 0, or -1 and an exception. None leaves *value as it is. */
 int read_integer(PyObject *object, const char *name, int64_t *value);
 int read_double(PyObject *object, const char *name, double *value);
-int read_flag(PyObject *object, const char *name, int32_t *value);
+int read_flag(PyObject *object, int32_t *value);
 
-/* A sequence of at most LNORM_MAX_NDIM integers, or one integer, which counts as a sequence of one. */
+/* A sequence of at most LNORM_MAX_NDIM integers, or one integer, which counts as a sequence of one. Not None. */
 int read_extents(PyObject *object, const char *name, int64_t *extents, int32_t *count);
 
 /* ---- threads.c --------------------------------------------------------------------------------------------------- */

@@ -148,7 +148,7 @@ static int read_keyword(execution *e, PyObject *object, int i) {
     case INTEGER_32: return read_small_integer(object, names[i], member);
     case INTEGER_64: return read_integer(object, names[i], member);
     case NUMBER: return read_double(object, names[i], member);
-    case FLAG: return read_flag(object, names[i], member);
+    case FLAG: return read_flag(object, member);
     case EXTENTS: return read_axes(e, object, i);
     case THREADS: return read_integer(object, names[i], &e->threads);
     default: return read_operand(e, object, i);

@@ -55,24 +55,24 @@ static PyArrayObject *dense(PyObject *object) {
     return PyArray_CheckExact(object) && PyArray_IS_C_CONTIGUOUS(array) && is_plain(array) ? array : NULL;
 }
 
+static int is_extent(PyObject *object, npy_intp extent) {
+    int overflow;
+    return PyLong_CheckExact(object) && PyLong_AsLongLongAndOverflow(object, &overflow) == extent && !overflow;
+}
+
 /* The number of trailing axes of x that `shape` names, an int or a tuple of them; 0 where they differ or it is not so
  * simple. */
 static int trailing_axes(PyArrayObject *x, PyObject *shape) {
-    int count = 1, ndim = PyArray_NDIM(x);
-    if (PyLong_CheckExact(shape)) {
-        if (ndim < 1 || PyLong_AsLongLong(shape) != PyArray_DIM(x, ndim - 1))
-            count = 0;
-    } else if (PyTuple_CheckExact(shape)) {
-        count = PyTuple_Size(shape) <= ndim ? (int)PyTuple_Size(shape) : 0;
-        for (int i = 0; i < count; i++) {
-            PyObject *extent = PyTuple_GetItem(shape, i);
-            if (!PyLong_CheckExact(extent) || PyLong_AsLongLong(extent) != PyArray_DIM(x, ndim - count + i))
-                return 0;
-        }
-    } else {
-        count = 0;
-    }
-    return count;
+    Py_ssize_t ndim = PyArray_NDIM(x), count;
+    if (!PyTuple_CheckExact(shape))
+        return ndim >= 1 && is_extent(shape, PyArray_DIM(x, (int)ndim - 1));
+    count = PyTuple_Size(shape);
+    if (count > ndim)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_extent(PyTuple_GetItem(shape, i), PyArray_DIM(x, (int)(ndim - count + i))))
+            return 0;
+    return (int)count;
 }
 
 /* weight or bias: dense, of x's type, of the shape of its last `axes` axes; or none. */

@@ -63,25 +63,38 @@ int sort_arguments(signature *of, PyObject *const *arguments, Py_ssize_t given, 
     return 0;
 }
 
-/* PyNumber_Index takes NumPy's integers, too, and refuses 2.0. */
-int read_integer(PyObject *object, const char *name, int64_t *value) {
-    PyObject *integer;
+/* Says it in this library's words where what has been raised is a TypeError. %R runs code of the object, which must not
+ * find an exception set. */
+static void expected(PyObject *object, const char *name, const char *what) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s: expected %s, got %R", name, what, object);
+}
+
+/* From a Python int. */
+static int read_long(PyObject *integer, const char *name, int64_t *value) {
     int overflow;
-    if (!object || object == Py_None)
-        return 0;
-    integer = PyNumber_Index(object);
-    if (!integer) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError))
-            PyErr_Format(PyExc_TypeError, "%s: expected an integer, got %R", name, object);
-        return -1;
-    }
     *value = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    if (!overflow)
+        return *value == -1 && PyErr_Occurred() ? -1 : 0;
+    PyErr_Format(PyExc_ValueError, "%s: expected an integer below 2^63, got %R", name, integer);
+    return -1;
+}
+
+/* PyNumber_Index takes NumPy's integers, too, and refuses 2.0. */
+static int read_index(PyObject *object, const char *name, int64_t *value) {
+    PyObject *integer = PyNumber_Index(object);
+    int status = integer ? read_long(integer, name, value) : -1;
     Py_DecRef(integer);
-    if (overflow) {
-        PyErr_Format(PyExc_ValueError, "%s: expected an integer below 2^63, got %R", name, object);
-        return -1;
-    }
-    return *value == -1 && PyErr_Occurred() ? -1 : 0;
+    return status;
+}
+
+int read_integer(PyObject *object, const char *name, int64_t *value) {
+    if (!object || object == Py_None || !read_index(object, name, value))
+        return 0;
+    expected(object, name, "an integer");
+    return -1;
 }
 
 int read_double(PyObject *object, const char *name, double *value) {
@@ -90,55 +103,52 @@ int read_double(PyObject *object, const char *name, double *value) {
         return 0;
     number = PyFloat_AsDouble(object);
     if (number == -1 && PyErr_Occurred()) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError))
-            PyErr_Format(PyExc_TypeError, "%s: expected a number, got %R", name, object);
+        expected(object, name, "a number");
         return -1;
     }
     *value = number;
     return 0;
 }
 
-int read_flag(PyObject *object, const char *name, int32_t *value) {
-    int truth;
-    (void)name;
-    if (!object || object == Py_None)
-        return 0;
-    truth = PyObject_IsTrue(object);
+int read_flag(PyObject *object, int32_t *value) {
+    int truth = object && object != Py_None ? PyObject_IsTrue(object) : *value;
     if (truth < 0)
         return -1;
     *value = truth;
     return 0;
 }
 
-static int read_items(PyObject *sequence, const char *name, int64_t *extents, int32_t *count) {
-    Py_ssize_t length = PyTuple_Size(sequence);
+static int read_items(PyObject *tuple, const char *name, int64_t *extents, int32_t *count) {
+    Py_ssize_t length = PyTuple_Size(tuple);
     if (length > LNORM_MAX_NDIM) {
         PyErr_Format(PyExc_ValueError, "%s: expected at most %d integers, got %zd", name, (int)LNORM_MAX_NDIM, length);
         return -1;
     }
     for (Py_ssize_t i = 0; i < length; i++)
-        if (PyTuple_GetItem(sequence, i) == Py_None || read_integer(PyTuple_GetItem(sequence, i), name, &extents[i])) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "%s: expected integers, got %R", name, sequence);
+        if (read_index(PyTuple_GetItem(tuple, i), name, &extents[i])) {
+            expected(tuple, name, "integers");
             return -1;
         }
     *count = (int32_t)length;
     return 0;
 }
 
+/* An array of one integer is a sequence, one of no axes an integer: which of them an object is shows when it is tried. */
 int read_extents(PyObject *object, const char *name, int64_t *extents, int32_t *count) {
     PyObject *tuple;
     int status;
     if (PyTuple_Check(object))
         return read_items(object, name, extents, count);
-    if (PyIndex_Check(object)) {
+    if (!read_index(object, name, extents)) {
         *count = 1;
-        return read_integer(object, name, extents);
+        return 0;
     }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
+    PyErr_Clear();
     tuple = PySequence_Tuple(object);
     if (!tuple) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError))
-            PyErr_Format(PyExc_TypeError, "%s: expected an integer or a sequence of integers, got %R", name, object);
+        expected(object, name, "an integer or a sequence of integers");
         return -1;
     }
     status = read_items(tuple, name, extents, count);

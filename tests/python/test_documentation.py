@@ -1,0 +1,58 @@
+"""Docstrings, their examples, and the stubs."""
+import ast
+import doctest
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import lnorm
+
+PACKAGE = pathlib.Path(lnorm.__file__).parent
+PUBLIC = [name for name in lnorm.__all__]
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
+
+
+@pytest.mark.parametrize("name", ["lnorm", *PUBLIC])
+def test_examples(name):
+    thing = lnorm if name == "lnorm" else getattr(lnorm, name)
+    assert thing.__doc__, name
+    example = doctest.DocTestParser().get_doctest(inspect.getdoc(thing), {"lnorm": lnorm, "np": np}, name, None, 0)
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example)
+    assert result.failed == 0
+    if name not in ("Report", "set_num_threads", "get_num_threads", "isa"):
+        assert result.attempted > 0, "no example"
+
+
+def test_the_page():
+    result = doctest.testfile(str(DOCUMENT), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0 and result.attempted > 10
+
+
+def stub_functions():
+    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
+    return {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "execute", "describe", "set_num_threads", "get_num_threads",
+                                  "isa", "rows_forward", "rows_backward", "set_general"])
+def test_stubs_name_the_arguments_that_there_are(name):
+    arguments = stub_functions()[name]
+    given = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+    if name == "execute":  # its tensors are not written out in the signature
+        given = given[: given.index("rstd") + 1]
+    signature = getattr(lnorm._core, name).__text_signature__
+    shown = [part.split("=")[0].strip() for part in signature.strip("()").split(",")]
+    assert [part for part in shown if part not in ("/", "*", "...", "")] == given
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_both_ways_take_the_same_arguments(name):
+    short, general = (inspect.signature(getattr(module, name)) for module in (lnorm._core, lnorm._functions))
+    assert [(p.name, p.default, p.kind) for p in short.parameters.values()] == [
+        (p.name, p.default, p.kind) for p in general.parameters.values()]
+
+
+def test_it_is_typed():
+    assert (PACKAGE / "py.typed").exists()

@@ -1,0 +1,59 @@
+"""References and memory."""
+import resource
+import sys
+
+import numpy as np
+import pytest
+
+import lnorm
+
+X = np.ones((1, 64), np.float32)
+WEIGHT = np.ones(64, np.float32)
+BUFFER = memoryview(np.ones(64))
+
+
+class Exporter:
+    def __dlpack__(self, **keywords):
+        return X.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return X.__dlpack_device__()
+
+
+def refused(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()
+
+
+CALLS = {
+    "dense": (1_000_000, lambda: lnorm.layer_norm(X, 64, WEIGHT, WEIGHT)),
+    "keywords": (100_000, lambda: lnorm.rms_norm(input=X, normalized_shape=(64,), weight=WEIGHT, eps=1e-6)),
+    "general": (5_000, lambda: lnorm.layer_norm(X[:, ::-1], [64], WEIGHT, return_stats=True)),
+    "backward": (5_000, lambda: lnorm.layer_norm_backward(X, X, 64, WEIGHT, WEIGHT)),
+    "buffer": (5_000, lambda: lnorm.layer_norm(BUFFER, 64)),
+    "dlpack": (5_000, lambda: lnorm.layer_norm(Exporter(), 64)),
+    "copied": (5_000, lambda: lnorm.layer_norm(X.astype(">f4"), 64)),
+    "refused shape": (2_000, lambda: refused(lambda: lnorm.layer_norm(X, 63, WEIGHT))),
+    "refused type": (2_000, lambda: refused(lambda: lnorm.layer_norm(X, 64, WEIGHT.astype(int)))),
+    "refused keyword": (2_000, lambda: refused(lambda: lnorm.layer_norm(X, 64, gain=WEIGHT))),
+}
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_left(name):
+    count, call = CALLS[name]
+    for _ in range(500):
+        call()
+    references = [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)]
+    before = resident()
+    for _ in range(count):
+        call()
+    assert [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)] == references
+    # One object of the smallest size, 16 bytes, left by each call is 32 KiB to 16 MB; the allocators keep some pages.
+    assert resident() - before < max(count * 8, 256 * 1024)

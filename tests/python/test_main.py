@@ -1,0 +1,35 @@
+"""python -m lnorm."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lnorm
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, "-m", "lnorm", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60)
+
+
+def test_info():
+    done = run("info")
+    assert done.returncode == 0 and lnorm.isa() in done.stdout and lnorm.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("shift, status", [(0, 0), (1, 1)])
+def test_verify(tmp_path, random, shift, status):
+    x, weight = random.standard_normal((3, 4)).astype(np.float32), random.standard_normal(4).astype(np.float32)
+    for name, array in (("x", x), ("w", weight), ("y", lnorm.layer_norm(x, 4, weight) + np.float32(shift))):
+        np.save(tmp_path / name, array)
+    done = run("verify", tmp_path / "x.npy", tmp_path / "y.npy", "--weight", tmp_path / "w.npy")
+    assert done.returncode == status and "largest error" in done.stdout
+
+
+@pytest.mark.parametrize("arguments, status", [((), 2), (("nothing",), 2), (("--help",), 0), (("info", "--help"), 0),
+                                               (("verify", "no.npy", "no.npy"), 2)])
+def test_usage(arguments, status):
+    done = run(*arguments)
+    assert done.returncode == status and done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

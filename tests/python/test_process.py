@@ -1,0 +1,120 @@
+"""Threads, forks, interpreters, and the environment."""
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import lnorm
+
+
+def python(code, **environment):
+    return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
+                          timeout=60)
+
+
+def problem():
+    random = np.random.default_rng(1)
+    return random.standard_normal((300, 500)).astype(np.float32), random.standard_normal(500).astype(np.float32)
+
+
+def test_many_threads_at_once():
+    x, weight = problem()
+    due = lnorm.layer_norm(x, 500, weight, threads=1)
+    gradients = lnorm.layer_norm_backward(x, x, 500, weight, threads=1)
+    failures = []
+
+    def work(threads):
+        for _ in range(20):
+            if not np.array_equal(lnorm.layer_norm(x, 500, weight, threads=threads), due):
+                failures.append("forward")
+            if not np.array_equal(lnorm.layer_norm_backward(x, x, 500, weight, threads=threads)[1], gradients[1]):
+                failures.append("backward")
+
+    workers = [threading.Thread(target=work, args=(i % 3 + 1,)) for i in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_has_threads_of_its_own():
+    x, weight = problem()
+    due = lnorm.layer_norm(x, 500, weight, threads=2)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if np.array_equal(lnorm.layer_norm(x, 500, weight, threads=2), due) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert np.array_equal(lnorm.layer_norm(x, 500, weight, threads=2), due)
+
+
+def test_large_calls_release_the_interpreter():
+    """While one thread is in a call, another runs. It cannot otherwise: nobody is asked for the lock for 1000 s."""
+    x = np.ones((2000, 2000), np.float32)
+    out = np.empty_like(x)
+    go, ran = threading.Event(), []
+
+    def work():
+        go.wait()
+        ran.append(True)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        go.set()
+        for _ in range(200):
+            if ran:
+                break
+            lnorm.layer_norm(x, 2000, out=out, threads=1)
+        assert ran
+    finally:
+        sys.setswitchinterval(interval)
+        worker.join()
+
+
+@pytest.mark.parametrize("value, due", [("3", "3"), ("", None)])
+def test_num_threads_from_the_environment(value, due):
+    done = python("import lnorm; print(lnorm.get_num_threads())", LNORM_NUM_THREADS=value)
+    assert done.returncode == 0 and done.stdout.strip() == (due or str(len(os.sched_getaffinity(0))))
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "3x", "5000"])
+def test_a_wrong_number_of_threads_in_the_environment(value):
+    done = python("import lnorm", LNORM_NUM_THREADS=value)
+    assert done.returncode == 1
+    assert f"the environment variable LNORM_NUM_THREADS: expected 1 to 4096, got '{value}'" in done.stderr
+
+
+def test_isa_from_the_environment():
+    code = "import numpy as np, lnorm; print(lnorm.isa()); lnorm.layer_norm(np.ones(3), 3)"
+    done = python(code, LNORM_ISA="scalar")
+    assert done.stdout == "scalar\n" and done.returncode == 0
+    done = python(code, LNORM_ISA="sse9")
+    assert done.returncode == 1 and "RuntimeError" in done.stderr and "LNORM_ISA" in done.stderr
+
+
+def test_the_same_bits_with_every_instruction_set():
+    code = ("import numpy as np, lnorm, hashlib; r = np.random.default_rng(0); x = r.standard_normal((50, 70)).astype('f4');"
+            "print(hashlib.sha256(lnorm.layer_norm(x, 70).tobytes() + lnorm.layer_norm_backward(x, x, 70)[0].tobytes())"
+            ".hexdigest())")
+    assert python(code, LNORM_ISA="scalar").stdout == python(code).stdout != ""
+
+
+def test_a_second_interpreter_is_refused():
+    """By NumPy where that is loaded first, and by the extension itself."""
+    interpreters = pytest.importorskip("_xxsubinterpreters")
+    code = ("import lnorm, _xxsubinterpreters as interpreters; i = interpreters.create();"
+            "interpreters.run_string(i, 'import lnorm')")
+    assert interpreters
+    done = python(code)
+    assert done.returncode == 1 and "interpreter" in done.stderr.lower(), done.stderr
