@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent accuracy bench dist install clean help
+.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent check-python accuracy bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -50,6 +50,9 @@ check-coverage: ## lines and branches of src/ that the tests reach (gcc, gcovr)
 
 check-independent: ## all test vectors against the implementation in Python (some minutes; nothing is built)
 	python3 tests/independent/check_vectors.py all
+
+check-python: ## the Python package: builds its wheel, installs it below build/ and runs tests/python
+	tools/check_python.sh $(BUILD)
 
 # Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
 PYTHON ?= python3

@@ -2,15 +2,19 @@
 
 What is not here is in pyproject.toml. The version and the list of sources have their home elsewhere in the tree, and are
 read from there."""
+import gzip
 import os
 import pathlib
 import re
 import sysconfig
+import tarfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 ROOT = pathlib.Path(__file__).resolve().parent
 # A build for free-threaded Python cannot use the limited API.
@@ -44,6 +48,27 @@ class BuildInParallel(build_ext):
         super().build_extensions()
 
 
+class ReproducibleSdist(sdist):
+    """The same bytes from the same files: sorted, without owners, at the time SOURCE_DATE_EPOCH if there is one."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, **ignored):
+        moment = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+
+        def plain(entry):
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mtime = moment
+            entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+            return entry
+
+        name = f"{base_name}.tar.gz"
+        with open(name, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=moment) as packed:
+            with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                for path in sorted(pathlib.Path(base_dir).rglob("*")):
+                    archive.add(path, path.as_posix(), recursive=False, filter=plain)
+        return name
+
+
 # -O2 is what the kernels are written for and measured with. -g0: debugging information would put the path of the build
 # into the wheel. Hidden: another liblnorm in the process and this one must not find each other's functions.
 core = Extension(
@@ -55,5 +80,5 @@ core = Extension(
     extra_link_args=["-pthread"],
     py_limited_api=LIMITED,
 )
-setup(version=version(), ext_modules=[core], cmdclass={"build_ext": BuildInParallel},
+setup(version=version(), ext_modules=[core], cmdclass={"build_ext": BuildInParallel, "sdist": ReproducibleSdist},
       options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {})

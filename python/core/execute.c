@@ -5,13 +5,16 @@
 #include <string.h>
 
 const char execute_doc[] =
-    "execute(kind, pass_, /, *, statistics=COMPUTED, arithmetic=ACCURATE, eps=1e-5, normalized_shape=None, axes=None,\n"
+    "execute(kind, pass_, /, *, statistics=0, arithmetic=0, eps=1e-05, normalized_shape=None, axes=None,\n"
     "        groups=0, affine_broadcast=False, weight_offset=False, accumulate=False, momentum=0.1, batches=0,\n"
-    "        threads=0, x=None, weight=None, bias=None, y=None, mean=None, rstd=None, ...)\n--\n\n"
+    "        threads=0, x=None, weight=None, bias=None, y=None, mean=None, rstd=None, variance=None, running_mean=None,\n"
+    "        running_var=None, dy=None, dx=None, dweight=None, dbias=None, v=None, ddy=None, x_tangent=None,\n"
+    "        weight_tangent=None, bias_tangent=None, y_tangent=None, mean_tangent=None, rstd_tangent=None)\n--\n\n"
     "Any operation of lnorm.h: the members of lnorm_op and lnorm_io as keyword arguments of the same names.\n\n"
     "kind: LAYER_NORM, RMS_NORM, GROUP_NORM, INSTANCE_NORM, BATCH_NORM; pass_: FORWARD, BACKWARD, DOUBLE_BACKWARD,\n"
-    "FORWARD_MODE. normalized_shape and axes: an integer or a sequence of integers; neither: the last axis. groups is\n"
-    "for GROUP_NORM only. eps: at least 0, or EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
+    "FORWARD_MODE; statistics: COMPUTED, SAVED, CONSTANT; arithmetic: ACCURATE, FAST. normalized_shape\n"
+    "and axes: an integer or a sequence of integers; neither: the last axis. groups is for GROUP_NORM only. eps: at least\n"
+    "0, or EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
     "A tensor (x, weight, bias, y, mean, rstd, variance, running_mean, running_var, dy, dx, dweight, dbias, v, ddy,\n"
     "x_tangent, weight_tangent, bias_tangent, y_tangent, mean_tangent, rstd_tangent) is None, an array (NumPy, DLPack,\n"
     "the buffer protocol), or a tuple\n\n"

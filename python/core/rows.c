@@ -105,7 +105,7 @@ static int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name) 
 }
 
 const char rows_forward_doc[] =
-    "rows_forward(kind, dtype, x, y, weight, bias, mean, rstd, rows, cols, eps)\n--\n\n"
+    "rows_forward(kind, dtype, x, y, weight, bias, mean, rstd, rows, cols, eps, /)\n--\n\n"
     "Level 1 of lnorm.h on addresses: layer norm or RMS norm of contiguous rows on the calling thread.\n\n"
     "kind: LAYER_NORM or RMS_NORM; dtype: F64, F32, F16 or BF16, of x, y, weight and bias alike. x to rstd are\n"
     "addresses, 0 or None for none: x and y hold rows*cols elements, weight and bias cols, mean and rstd rows of\n"
@@ -124,7 +124,7 @@ PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t 
 }
 
 const char rows_backward_doc[] =
-    "rows_backward(kind, dtype, dy, x, weight, dx, dweight, dbias, rows, cols, eps)\n--\n\n"
+    "rows_backward(kind, dtype, dy, x, weight, dx, dweight, dbias, rows, cols, eps, /)\n--\n\n"
     "The gradients of rows_forward, whose statistics are computed anew from x; the workspace is allocated here.\n\n"
     "dy to dbias are addresses, 0 or None for none: dy, x and dx hold rows*cols elements, weight, dweight and dbias\n"
     "cols, all of type dtype. dx may be dy or x. Outputs that are 0 are not computed. RMS norm ignores dbias.";

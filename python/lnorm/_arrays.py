@@ -1,5 +1,7 @@
 """What kind of array an argument is, and new arrays of the same kind."""
+import operator
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +33,14 @@ def element_of(dtype):
         if dtype.name == name and dtype.isnative:
             return element
     raise TypeError(f"dtype: expected float64, float32, float16 or bfloat16, got {dtype}")
+
+
+def extents(shape: Any) -> tuple[int, ...]:
+    """An integer or a sequence of integers as a tuple."""
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return tuple(map(operator.index, shape))
 
 
 def as_array(argument):

@@ -27,7 +27,6 @@ ACCURATE: int
 FAST: int
 EPS_DEFAULT: float
 version: str
-__file__: str
 
 @overload
 def layer_norm(
@@ -35,7 +34,7 @@ def layer_norm(
     normalized_shape: _Shape | None = None,
     weight: Any | None = None,
     bias: Any | None = None,
-    eps: float = 1e-5,
+    eps: float | None = 1e-5,
     *,
     axes: _Shape | None = None,
     out: Any | None = None,
@@ -50,7 +49,7 @@ def layer_norm(
     normalized_shape: _Shape | None = None,
     weight: Any | None = None,
     bias: Any | None = None,
-    eps: float = 1e-5,
+    eps: float | None = 1e-5,
     *,
     axes: _Shape | None = None,
     out: Any | None = None,

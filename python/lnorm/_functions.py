@@ -1,22 +1,10 @@
 """The functions, for everything that the short way in _core does not take. Each turns its arguments into one call of
-_core.execute; shapes, types and values are checked there."""
-import operator
-
+execute; shapes, types and values are checked there."""
 from . import _core
-from ._arrays import as_array, empty, empty_like
+from ._arrays import as_array, empty, empty_like, extents
+from ._call import execute
 
 _STATISTIC = {_core.F64: _core.F64, _core.F32: _core.F32, _core.F16: _core.F32, _core.BF16: _core.F32}
-
-
-def _execute(kind, pass_, *, eps, threads, fast, **arguments):
-    _core.execute(
-        kind,
-        pass_,
-        eps=_core.EPS_DEFAULT if eps is None else eps,
-        threads=0 if threads is None else threads,
-        arithmetic=_core.FAST if fast else _core.ACCURATE,
-        **arguments,
-    )
 
 
 def _forward(kind, input, out, return_stats, statistics_shape, **arguments):
@@ -26,11 +14,11 @@ def _forward(kind, input, out, return_stats, statistics_shape, **arguments):
     y = empty(input, shape, element) if out is None else out
     mean = rstd = None
     if return_stats:
-        extents = statistics_shape(shape)
-        mean = None if kind == _core.RMS_NORM else empty(input, extents, _STATISTIC[element])
-        rstd = empty(input, extents, _STATISTIC[element])
+        groups = statistics_shape(shape)
+        mean = None if kind == _core.RMS_NORM else empty(input, groups, _STATISTIC[element])
+        rstd = empty(input, groups, _STATISTIC[element])
     arguments = {"mean": mean, "rstd": rstd, **arguments}
-    _execute(kind, _core.FORWARD, x=input, y=y, **arguments)
+    execute(kind, _core.FORWARD, x=input, y=y, **arguments)
     if not return_stats:
         return y
     return (y, rstd) if kind == _core.RMS_NORM else (y, mean, rstd)
@@ -44,27 +32,19 @@ def _backward(kind, dy, input, weight, bias, *, mean=None, rstd=None, **argument
     if mean is not None or rstd is not None:
         saved = {"statistics": _core.SAVED, "mean": mean, "rstd": rstd}
     arguments = {**saved, **arguments}
-    _execute(kind, _core.BACKWARD, dy=dy, x=input, weight=weight, dx=dx, dweight=dweight, dbias=dbias, **arguments)
+    execute(kind, _core.BACKWARD, dy=dy, x=input, weight=weight, dx=dx, dweight=dweight, dbias=dbias, **arguments)
     return dx, dweight, dbias
 
 
 def _double_backward(kind, v, dy, input, weight, **arguments):
     input, weight = as_array(input), as_array(weight)
     ddy, dx, dweight = empty_like(input), empty_like(input), empty_like(weight, kind=input)
-    _execute(kind, _core.DOUBLE_BACKWARD, v=v, dy=dy, x=input, weight=weight, ddy=ddy, dx=dx, dweight=dweight,
-             **arguments)
+    execute(kind, _core.DOUBLE_BACKWARD, v=v, dy=dy, x=input, weight=weight, ddy=ddy, dx=dx, dweight=dweight,
+            **arguments)
     return ddy, dx, dweight
 
 
 # ---- Layer norm and RMS norm: over the trailing axes, or any -----------------------------------------------------------
-
-
-def _extents(shape):
-    """normalized_shape or axes as a tuple of whatever was given."""
-    try:
-        return (operator.index(shape),)
-    except TypeError:
-        return tuple(shape)
 
 
 def _one_in_place_of(normalized_shape, axes):
@@ -73,9 +53,9 @@ def _one_in_place_of(normalized_shape, axes):
     def statistics_shape(shape):
         ndim = len(shape)
         if axes is not None:
-            over = {operator.index(axis) % ndim if ndim else 0 for axis in _extents(axes)}
+            over = {axis % ndim if ndim else 0 for axis in extents(axes)}
         else:
-            over = range(ndim - len(_extents(normalized_shape)), ndim)
+            over = range(ndim - len(extents(normalized_shape)), ndim)
         return tuple(1 if i in over else extent for i, extent in enumerate(shape))
 
     return statistics_shape
@@ -227,8 +207,8 @@ def _update_by_samples(input, running_mean, running_var, momentum):
         kept.append((running, each))
     for n in range(samples):
         means, variances = (None if each is None else each[n] for _, each in kept)
-        _execute(_core.BATCH_NORM, _core.FORWARD, x=input[n : n + 1], running_mean=means, running_var=variances,
-                 momentum=momentum, eps=None, threads=None, fast=False)
+        execute(_core.BATCH_NORM, _core.FORWARD, x=input[n : n + 1], running_mean=means, running_var=variances,
+                momentum=momentum, eps=None, threads=None, fast=False)
     for running, each in kept:
         if running is not None and samples:
             running[...] = each.mean(0)

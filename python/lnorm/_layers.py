@@ -1,24 +1,34 @@
 """Layers that own their parameters."""
-import operator
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
 from . import _core, _safetensors
-from ._arrays import as_array, convert, element_of, empty_like
+from ._arrays import as_array, convert, element_of, empty_like, extents
+from ._call import execute
 from ._core import layer_norm, rms_norm
-from ._functions import _execute
+
+_Input = TypeVar("_Input")
 
 
 class _Layer:
     """What the layers share. `_parameters` names the arrays of normalized_shape that are there."""
 
-    _kind = None
+    _kind: int
+    normalized_shape: tuple[int, ...]
+    eps: float | None
+    elementwise_affine: bool
+    dtype: np.dtype
+    weight: np.ndarray | None
+    bias: np.ndarray | None
+    weight_grad: np.ndarray | None
+    bias_grad: np.ndarray | None
 
-    def __init__(self, normalized_shape, eps, elementwise_affine, parameters, dtype):
-        try:
-            self.normalized_shape = (operator.index(normalized_shape),)
-        except TypeError:
-            self.normalized_shape = tuple(operator.index(extent) for extent in normalized_shape)
+    def __init__(self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, parameters: tuple[str, ...],
+                 dtype: Any) -> None:
+        self.normalized_shape = extents(normalized_shape)
         element_of(dtype)
         self.eps = eps
         self.elementwise_affine = bool(elementwise_affine)
@@ -31,32 +41,32 @@ class _Layer:
         self.reset_parameters()
         self.zero_grad()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """weight to 1, bias to 0."""
         for name in self._parameters:
             getattr(self, name)[...] = 1 if name == "weight" else 0
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """weight_grad and bias_grad to 0."""
         for name in self._parameters:
             getattr(self, f"{name}_grad")[...] = 0
 
-    def backward(self, dy, input):
+    def backward(self, dy: Any, input: _Input) -> _Input:
         """dx, the gradient by `input`, from dy, the gradient by the result, and the input of the forward pass.
 
         The gradients of weight and bias are added to weight_grad and bias_grad. The forward pass saved nothing."""
         input = as_array(input)
         dx = empty_like(input)
-        _execute(self._kind, _core.BACKWARD, dy=dy, x=input, weight=self.weight, dx=dx, dweight=self.weight_grad,
-                 dbias=self.bias_grad, accumulate=True, normalized_shape=self.normalized_shape, eps=self.eps,
-                 threads=None, fast=False)
+        execute(self._kind, _core.BACKWARD, dy=dy, x=input, weight=self.weight, dx=dx, dweight=self.weight_grad,
+                dbias=self.bias_grad, accumulate=True, normalized_shape=self.normalized_shape, eps=self.eps,
+                threads=None, fast=False)
         return dx
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, np.ndarray]:
         """The parameters by name: the arrays themselves, no copies."""
         return {name: getattr(self, name) for name in self._parameters}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Copies arrays of the names and shapes of state_dict() in, converted to the layer's element type.
 
         Raises ValueError for a name that is missing or unexpected and for another shape; the layer is then as it was.
@@ -74,11 +84,11 @@ class _Layer:
         for name, array in converted.items():
             getattr(self, name)[...] = array
 
-    def save(self, path, prefix=""):
+    def save(self, path: str | os.PathLike[str], prefix: str = "") -> None:
         """Writes the parameters to a .safetensors file, as prefix + "weight" and prefix + "bias"."""
         _safetensors.save(path, {prefix + name: array for name, array in self.state_dict().items()})
 
-    def load(self, path, prefix=""):
+    def load(self, path: str | os.PathLike[str], prefix: str = "") -> None:
         """load_state_dict from a .safetensors file, of the names that begin with the prefix and have no dot after it.
         The file may hold other tensors, too."""
 
@@ -108,13 +118,14 @@ class LayerNorm(_Layer):
 
     _kind = _core.LAYER_NORM
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, dtype=np.float32):
+    def __init__(self, normalized_shape: SupportsIndex | Sequence[SupportsIndex], eps: float = 1e-5,
+                 elementwise_affine: bool = True, bias: bool = True, dtype: Any = np.float32) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, ("weight", "bias") if bias else ("weight",), dtype)
 
-    def __call__(self, input):
+    def __call__(self, input: _Input) -> _Input:
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"LayerNorm({self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
                 f"bias={self.bias is not None}, dtype={self.dtype.name})")
 
@@ -128,12 +139,13 @@ class RMSNorm(_Layer):
 
     _kind = _core.RMS_NORM
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, dtype=np.float32):
+    def __init__(self, normalized_shape: SupportsIndex | Sequence[SupportsIndex], eps: float | None = None,
+                 elementwise_affine: bool = True, dtype: Any = np.float32) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, ("weight",), dtype)
 
-    def __call__(self, input):
+    def __call__(self, input: _Input) -> _Input:
         return rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"RMSNorm({self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
                 f"dtype={self.dtype.name})")

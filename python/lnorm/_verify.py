@@ -7,10 +7,12 @@ X the elements of a group on a common exponent, S their sum, D = n*X - S and V =
 """
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ._arrays import as_array, element_of
+from ._arrays import as_array, element_of, extents
 
 _ROOT_BITS = 200
 # Bits of the significand, and the exponent of the smallest number.
@@ -26,13 +28,13 @@ class Report:
     elements: int
     worst: float  # ulp; inf for a number where none is due, or none where one is
     mean: float  # ulp, of the finite errors
-    index: tuple  # of the worst element
+    index: tuple[int, ...]  # of the worst element
     given: float
     exact: float  # rounded to float64
     within_half: int  # elements with an error of at most 0.5 ulp
     within_one: int  # of at most 1 ulp
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.elements:
             return "no elements"
         return (f"largest error   {self.worst:.5g} ulp of {self.dtype}, at {list(self.index)}: {self.given!r}, exact "
@@ -129,7 +131,8 @@ def _row_errors(row, given, weight, bias, eps, dtype):
     return results
 
 
-def verify(x, y, normalized_shape, weight=None, bias=None, eps=1e-5):
+def verify(x: Any, y: Any, normalized_shape: SupportsIndex | Sequence[SupportsIndex], weight: Any | None = None,
+           bias: Any | None = None, eps: float = 1e-5) -> Report:
     """Compares y, which anybody may have computed, with the exact layer norm of x over its trailing axes.
 
     x, y: arrays of one shape [*, normalized_shape], of any two of the four types. weight, bias: [normalized_shape] or
@@ -151,7 +154,7 @@ def verify(x, y, normalized_shape, weight=None, bias=None, eps=1e-5):
             element_of(array.dtype.newbyteorder("="))
         except TypeError as error:
             raise TypeError(f"{name}: {str(error).removeprefix('dtype: ')}") from None
-    shape = (int(normalized_shape),) if np.ndim(normalized_shape) == 0 else tuple(map(int, normalized_shape))
+    shape = extents(normalized_shape)
     if y.shape != x.shape:
         raise ValueError(f"y: expected the shape of x, {list(x.shape)}, got {list(y.shape)}")
     if not shape or x.shape[-len(shape) :] != shape:

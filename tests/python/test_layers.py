@@ -96,11 +96,15 @@ def test_the_bytes_are_those_of_the_format(tmp_path):
     assert path.read_bytes() == struct.pack("<Q", len(header)) + header + data
 
 
-def test_a_model_of_others():
+def test_a_file_of_others_with_more_in_it(tmp_path):
     tensors = _safetensors.load(MINILM)
-    prefix = next(name for name in tensors if name.endswith(".weight")).removesuffix("weight")
-    norm = lnorm.LayerNorm(tensors[prefix + "weight"].shape)
-    norm.load(MINILM, prefix)
+    prefix = "encoder.layer.0.output.LayerNorm."
+    norm = lnorm.LayerNorm(384)
+    with pytest.raises(ValueError, match=r"unexpected keys \['input', 'pytorch'\]"):
+        norm.load(MINILM, prefix)
+    path = tmp_path / "model.safetensors"
+    _safetensors.save(path, {name: array for name, array in tensors.items() if name.endswith(("weight", "bias"))})
+    norm.load(path, prefix)
     np.testing.assert_array_equal(norm.weight, tensors[prefix + "weight"])
     np.testing.assert_array_equal(norm.bias, tensors[prefix + "bias"])
 

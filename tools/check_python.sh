@@ -1,0 +1,25 @@
+#!/bin/sh
+# check_python.sh BUILD [PYTEST ARGUMENT...]: builds the Python package's wheel, installs it into a virtual environment of
+# its own below BUILD and runs tests/python there. PYTHON names the interpreter, of version 3.11 or later.
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -ge 1 ] || { echo "usage: tools/check_python.sh BUILD [PYTEST ARGUMENT...]" >&2; exit 2; }
+build=$(mkdir -p "$1" && cd "$1" && pwd)
+shift
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    echo "tools/check_python.sh: expected Python 3.11 or later, got $("$python" --version 2>&1) (PYTHON names another)" >&2
+    exit 1
+}
+environment=$build/python-venv
+[ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+python=$environment/bin/python
+"$python" -c 'import abi3audit, hypothesis, ml_dtypes, numpy, pytest, setuptools, wheel' 2>/dev/null ||
+    "$python" -m pip install --quiet 'numpy>=2' pytest hypothesis ml_dtypes 'setuptools>=74' wheel abi3audit
+
+wheels=$build/python-wheel
+rm -rf "$wheels"
+SOURCE_DATE_EPOCH=1000000000 "$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$wheels" .
+wheel=$(echo "$wheels"/lnorm-*.whl)
+"$python" -m pip install --quiet --no-deps --force-reinstall "$wheel"
+LNORM_WHEEL=$wheel "$python" -m pytest -q -p no:cacheprovider tests/python "$@"
