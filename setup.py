@@ -1,7 +1,7 @@
 """The Python package's C extension: python/core and the library's own sources, compiled into one file.
 
-What is not here is in pyproject.toml. The version and the list of sources have their home elsewhere in the tree, and are
-read from there."""
+What is not here is in pyproject.toml. The version and the list of sources have their home elsewhere in the tree, and
+are read from there."""
 import gzip
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_python.sh BUILD [PYTEST ARGUMENT...]: builds the Python package's wheel, installs it into a virtual environment of
-# its own below BUILD and runs tests/python there. PYTHON names the interpreter, of version 3.11 or later.
+# check_python.sh BUILD [PYTEST ARGUMENT...]: builds the Python package's wheel, installs it into a virtual environment
+# of its own below BUILD and runs tests/python there. PYTHON names the interpreter, of version 3.11 or later.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] || { echo "usage: tools/check_python.sh BUILD [PYTEST ARGUMENT...]" >&2; exit 2; }
@@ -8,7 +8,7 @@ build=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    echo "tools/check_python.sh: expected Python 3.11 or later, got $("$python" --version 2>&1) (PYTHON names another)" >&2
+    echo "tools/check_python.sh: PYTHON: expected version 3.11 or later, got $("$python" --version 2>&1)" >&2
     exit 1
 }
 environment=$build/python-venv

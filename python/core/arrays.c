@@ -74,7 +74,9 @@ static PyArrayObject *readable(PyArrayObject *array) {
         return array;
     }
     native = PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE);
-    return native ? (PyArrayObject *)PyArray_FromArray(array, native, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY) : NULL;
+    if (!native)
+        return NULL;
+    return (PyArrayObject *)PyArray_FromArray(array, native, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY);
 }
 
 static int check_output(PyArrayObject *array, const char *name) {
@@ -186,7 +188,8 @@ int read_array(PyObject *object, const char *name, int writes, view *into) {
 /* ---- describe ---------------------------------------------------------------------------------------------------- */
 
 const char describe_doc[] =
-    "describe(array, /)\n--\n\n(shape, dtype) of anything that execute takes as an array; dtype: F64, F32, F16 or BF16.";
+    "describe(array, /)\n--\n\n"
+    "(shape, dtype) of anything that execute takes as an array; dtype: F64, F32, F16 or BF16.";
 
 PyObject *describe(PyObject *module, PyObject *object) {
     view seen;

@@ -87,8 +87,8 @@ int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads);
 /* Imports NumPy's table of functions. */
 int arrays_begin(void);
 
-/* Describes an array. writes: it is an output. The reference into->keep is the caller's to release. -1 and an exception;
- * `name` is the argument's name in messages. */
+/* Describes an array. writes: it is an output; `name` is the argument's name in messages. The reference into->keep is
+ * the caller's to release. -1 and an exception. */
 int read_array(PyObject *object, const char *name, int writes, view *into);
 
 PyObject *describe(PyObject *module, PyObject *object);

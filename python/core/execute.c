@@ -5,25 +5,25 @@
 #include <string.h>
 
 const char execute_doc[] =
-    "execute(kind, pass_, /, *, statistics=0, arithmetic=0, eps=1e-05, normalized_shape=None, axes=None,\n"
-    "        groups=0, affine_broadcast=False, weight_offset=False, accumulate=False, momentum=0.1, batches=0,\n"
-    "        threads=0, x=None, weight=None, bias=None, y=None, mean=None, rstd=None, variance=None, running_mean=None,\n"
+    "execute(kind, pass_, /, *, statistics=0, arithmetic=0, eps=1e-05, normalized_shape=None, axes=None, groups=0,\n"
+    "        affine_broadcast=False, weight_offset=False, accumulate=False, momentum=0.1, batches=0, threads=0,\n"
+    "        x=None, weight=None, bias=None, y=None, mean=None, rstd=None, variance=None, running_mean=None,\n"
     "        running_var=None, dy=None, dx=None, dweight=None, dbias=None, v=None, ddy=None, x_tangent=None,\n"
     "        weight_tangent=None, bias_tangent=None, y_tangent=None, mean_tangent=None, rstd_tangent=None)\n--\n\n"
     "Any operation of lnorm.h: the members of lnorm_op and lnorm_io as keyword arguments of the same names.\n\n"
     "kind: LAYER_NORM, RMS_NORM, GROUP_NORM, INSTANCE_NORM, BATCH_NORM; pass_: FORWARD, BACKWARD, DOUBLE_BACKWARD,\n"
-    "FORWARD_MODE; statistics: COMPUTED, SAVED, CONSTANT; arithmetic: ACCURATE, FAST. normalized_shape\n"
-    "and axes: an integer or a sequence of integers; neither: the last axis. groups is for GROUP_NORM only. eps: at least\n"
-    "0, or EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
-    "A tensor (x, weight, bias, y, mean, rstd, variance, running_mean, running_var, dy, dx, dweight, dbias, v, ddy,\n"
-    "x_tangent, weight_tangent, bias_tangent, y_tangent, mean_tangent, rstd_tangent) is None, an array (NumPy, DLPack,\n"
-    "the buffer protocol), or a tuple\n\n"
+    "FORWARD_MODE; statistics: COMPUTED, SAVED, CONSTANT; arithmetic: ACCURATE, FAST. normalized_shape and axes: an\n"
+    "integer or a sequence of integers; neither: the last axis. groups is for GROUP_NORM only. eps: at least 0, or\n"
+    "EPS_DEFAULT. threads: 0 what set_num_threads says, 1 the calling thread.\n\n"
+    "A tensor (x and what follows) is None, an array (NumPy, DLPack, the buffer protocol), or a tuple\n\n"
     "    (address, dtype, shape, strides)\n\n"
-    "address: an int, of element [0, 0, ...]; 0 where there is no element. dtype: F64, F32, F16 or BF16, each tensor for\n"
-    "itself. shape: a tuple (torch.Size is one). strides: a tuple in elements, not bytes, 0 and negative ones included,\n"
-    "or None for row-major and dense. Which tensors a pass reads and writes, and their shapes: lnorm.h, section 3.\n\n"
+    "address: an int, of element [0, 0, ...]; 0 where there is no element. dtype: F64, F32, F16 or BF16, each tensor\n"
+    "for itself. shape: a tuple (torch.Size is one). strides: a tuple in elements, not bytes, 0 and negative ones\n"
+    "included, or None for row-major and dense. Which tensors a pass reads and writes, and their shapes: lnorm.h,\n"
+    "section 3.\n\n"
     "The workspace is allocated here; the interpreter's lock is released from 8192 elements up. Shapes, types and\n"
-    "overlap are checked, with ValueError or TypeError and the library's text; that memory is there and aligned is not.";
+    "overlap are checked, with ValueError or TypeError and the library's text. That an address is of memory, and\n"
+    "aligned, is not.";
 
 /* What a keyword is: its member of lnorm_op or lnorm_io, how to read it, and the passes that write it. */
 enum form { INTEGER_32, INTEGER_64, NUMBER, FLAG, EXTENTS, THREADS, TENSOR };

@@ -21,8 +21,8 @@ static PyMethodDef methods[] = {
     FASTCALL(set_general, METH_KEYWORDS),
     {"describe", describe, METH_O, describe_doc},
     {"set_num_threads", set_num_threads, METH_O,
-     "set_num_threads(threads, /)\n--\n\nCalls use so many threads from now on, unless they say otherwise; None: as many "
-     "as there are processors."},
+     "set_num_threads(threads, /)\n--\n\n"
+     "Calls use so many threads from now on, unless they say otherwise; None: as many as there are processors."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads calls use."},
     {"isa", isa, METH_NOARGS, "isa()\n--\n\nThe instruction set in use: 'scalar', 'neon', 'sse2', 'avx2', 'avx512'."},
     {NULL, NULL, 0, NULL}};

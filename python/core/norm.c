@@ -1,6 +1,6 @@
-/* layer_norm and rms_norm: what is called most, and with rows so short that a Python function around them would cost more
- * than the norm. Dense arrays of one element type go straight to the library; everything else, errors included, to the
- * Python function of the same name. */
+/* layer_norm and rms_norm: what is called most, and with rows so short that a Python function around them would cost
+ * more than the norm. Dense arrays of one element type go straight to the library; everything else, errors included, to
+ * the Python function of the same name. */
 #include "arrays.h"
 
 static const char *const layer_names[] = {"input", "normalized_shape", "weight", "bias", "eps", "axes", "out",
@@ -188,13 +188,13 @@ const char layer_norm_doc[] =
     "layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-05, *, axes=None, out=None,\n"
     "           return_stats=False, threads=None, fast=False, affine_broadcast=False)\n--\n\n"
     "Layer norm: (input - mean) / sqrt(variance + eps) * weight + bias over the trailing axes.\n\n"
-    "input: an array of any shape [*, normalized_shape], any strides. normalized_shape: an int or a sequence of ints, the\n"
-    "trailing extents of input. weight, bias: arrays of shape normalized_shape, or None. eps: a number of at least 0.\n"
-    "axes: in place of normalized_shape, any axes of input; weight and bias then have their extents in ascending order.\n"
-    "out: where to write the result, of input's shape; it may be input. return_stats: return (y, mean, rstd), the\n"
-    "statistics with extents of 1 in the normalised axes' places, float32 (float64 for float64 input). threads: None for\n"
-    "what set_num_threads says. fast: the faster arithmetic (docs/arithmetic.md, section 22). affine_broadcast: weight\n"
-    "and bias have any shape that broadcasts over input.\n\n"
+    "input: an array of any shape [*, normalized_shape], any strides. normalized_shape: an int or a sequence of ints,\n"
+    "the trailing extents of input. weight, bias: arrays of shape normalized_shape, or None. eps: a number of at\n"
+    "least 0. axes: in place of normalized_shape, any axes of input; weight and bias then have their extents in\n"
+    "ascending order. out: where to write the result, of input's shape; it may be input. return_stats: return\n"
+    "(y, mean, rstd), the statistics with extents of 1 in the normalised axes' places, float32 (float64 for float64\n"
+    "input). threads: None for what set_num_threads says. fast: the faster arithmetic (docs/arithmetic.md, section\n"
+    "22). affine_broadcast: weight and bias have any shape that broadcasts over input.\n\n"
     "Returns y, of input's shape, element type and kind.\n\n"
     ">>> x = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])\n"
     ">>> lnorm.layer_norm(x, 3, eps=0.0).round(4)\n"

@@ -1,5 +1,5 @@
-/* Arguments. The interpreter's own parsers go by format strings and cost more than a small norm; here a keyword is found
- * by the address of its interned name. */
+/* Arguments. The interpreter's own parsers go by format strings and cost more than a small norm; here a keyword is
+ * found by the address of its interned name. */
 #include "core.h"
 
 #include <string.h>
@@ -133,7 +133,8 @@ static int read_items(PyObject *tuple, const char *name, int64_t *extents, int32
     return 0;
 }
 
-/* An array of one integer is a sequence, one of no axes an integer: which of them an object is shows when it is tried. */
+/* An array of one integer is a sequence, one of no axes an integer: which of them an object is shows when it is
+ * tried. */
 int read_extents(PyObject *object, const char *name, int64_t *extents, int32_t *count) {
     PyObject *tuple;
     int status;

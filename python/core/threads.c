@@ -1,6 +1,6 @@
-/* Pools: one for each number of threads that was ever asked for, made when first needed and kept until the process ends,
- * so that none is ever taken from a call that uses it. Their threads sleep when idle, and a forked child's pools start
- * threads of their own (lnorm.h, section 5). */
+/* Pools: one for each number of threads that was ever asked for, made when first needed and kept until the process
+ * ends, so that none is ever taken from a call that uses it. Their threads sleep when idle, and a forked child's pools
+ * start threads of their own (lnorm.h, section 5). */
 #include "core.h"
 
 #include <errno.h>

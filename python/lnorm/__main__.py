@@ -1,5 +1,5 @@
-"""python -m lnorm: a few of the library's services on the command line. Each verb is a function that takes its arguments
-and returns the exit status, and stands in VERBS."""
+"""python -m lnorm: a few of the library's services on the command line. Each verb is a function that takes its
+arguments and returns the exit status, and stands in VERBS."""
 import argparse
 import os
 import platform

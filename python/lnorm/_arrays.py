@@ -22,7 +22,7 @@ def _numpy_dtype(element):
     try:
         import ml_dtypes
     except ImportError:
-        raise TypeError("a result of type bfloat16 needs the package ml_dtypes, which NumPy has that type from") from None
+        raise TypeError("a result of type bfloat16 needs the package ml_dtypes, which adds it to NumPy") from None
     return np.dtype(ml_dtypes.bfloat16)
 
 

@@ -44,7 +44,7 @@ def _double_backward(kind, v, dy, input, weight, **arguments):
     return ddy, dx, dweight
 
 
-# ---- Layer norm and RMS norm: over the trailing axes, or any -----------------------------------------------------------
+# ---- Layer norm and RMS norm: over the trailing axes, or any ---------------------------------------------------------
 
 
 def _one_in_place_of(normalized_shape, axes):
@@ -142,7 +142,7 @@ def rms_norm_double_backward(v, dy, input, normalized_shape=None, weight=None, e
                             threads=threads, fast=False, affine_broadcast=affine_broadcast)
 
 
-# ---- Group, instance and batch norm: input is [N, C, *] ------------------------------------------------------------------
+# ---- Group, instance and batch norm: input is [N, C, *] --------------------------------------------------------------
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, *, out=None, return_stats=False, threads=None,
@@ -158,7 +158,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, *, out=None,
            [ 0.4472,  1.3416]])
     """
     return _forward(_core.GROUP_NORM, input, out, return_stats, lambda shape: (*shape[:1], num_groups),
-                    groups=num_groups, weight=as_array(weight), bias=as_array(bias), eps=eps, threads=threads, fast=fast)
+                    groups=num_groups, weight=as_array(weight), bias=as_array(bias), eps=eps, threads=threads,
+                    fast=fast)
 
 
 def group_norm_backward(dy, input, num_groups, weight=None, bias=None, eps=1e-5, *, mean=None, rstd=None, threads=None,

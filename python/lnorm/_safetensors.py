@@ -1,4 +1,4 @@
-"""The .safetensors format: eight bytes of length, a JSON header, the tensors' bytes. docs/files.md says what is refused.
+"""The .safetensors format: eight bytes of length, a JSON header, the tensors' bytes (docs/files.md).
 
 Written is what the format's own library writes, byte for byte: tensors sorted by type (float64, float32, bfloat16,
 float16), then name."""

@@ -1,7 +1,7 @@
 """The error of somebody's layer norm in ulps, against the exact result.
 
-Everything is integers times powers of two: sums, products and differences are exact, and the one root has 200 bits. With
-X the elements of a group on a common exponent, S their sum, D = n*X - S and V = sum(D^2),
+Everything is integers times powers of two: sums, products and differences are exact, and the one root has 200 bits.
+With X the elements of a group on a common exponent, S their sum, D = n*X - S and V = sum(D^2),
 
     xhat = (D/n) / sqrt(V/n^3 + eps) = D * sqrt(n / (V + n^3*eps)).
 """
@@ -172,8 +172,8 @@ def _report(x, y, weight, bias, eps, cols):
     rows = x.size // cols if cols else 0
     values = zip(x.reshape(rows, cols), y.reshape(rows, cols))
     for r, (row, given) in enumerate(values):
-        errors = _row_errors(row.astype(np.float64).tolist(), given.astype(np.float64).tolist(), weight, bias, scaled_eps,
-                             dtype)
+        errors = _row_errors(row.astype(np.float64).tolist(), given.astype(np.float64).tolist(), weight, bias,
+                             scaled_eps, dtype)
         for i, (error, exact) in enumerate(errors):
             if error > worst[0]:
                 worst, place = (error, exact), r * cols + i
@@ -183,5 +183,5 @@ def _report(x, y, weight, bias, eps, cols):
     if not x.size:
         return Report(dtype, 0, 0.0, 0.0, (), math.nan, math.nan, 0, 0)
     index = tuple(map(int, np.unravel_index(place, x.shape)))
-    return Report(dtype, x.size, worst[0], total / finite if finite else math.inf, index, float(y[index]), worst[1], half,
-                  one)
+    mean = total / finite if finite else math.inf
+    return Report(dtype, x.size, worst[0], mean, index, float(y[index]), worst[1], half, one)

@@ -126,7 +126,8 @@ def test_gradients_over_trailing_axes(random, kind):
 
 
 CHANNEL = {
-    "group": (lambda *a: lnorm.group_norm(a[0], 2, *a[1:]), lambda dy, *a: lnorm.group_norm_backward(dy, a[0], 2, *a[1:])),
+    "group": (lambda x, w, b: lnorm.group_norm(x, 2, w, b),
+              lambda dy, x, w, b: lnorm.group_norm_backward(dy, x, 2, w, b)),
     "instance": (lambda x, w, b: lnorm.instance_norm(x, weight=w, bias=b), lnorm.instance_norm_backward),
     "batch": (lambda x, w, b: lnorm.batch_norm(x, weight=w, bias=b, training=True),
               lambda dy, x, w, b: lnorm.batch_norm_backward(dy, x, weight=w, bias=b, training=True)),

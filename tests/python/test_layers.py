@@ -156,7 +156,8 @@ def test_files_that_are_cut(tmp_path, content):
 def test_conversion_rounds_once():
     """Half way between two bfloat16 numbers, and a little more: float32 drops the little, and would round to even."""
     half_way = 1 + 2.0**-8
-    values = np.array([half_way, half_way + 2.0**-40, half_way - 2.0**-40, -half_way - 2.0**-40, 0.0, -0.0, np.inf, np.nan,
+    little = 2.0**-40
+    values = np.array([half_way, half_way + little, half_way - little, -half_way - little, 0.0, -0.0, np.inf, np.nan,
                        1e300, -1e300, 1e-300, 3.0])
     got = _arrays.convert(values, ml_dtypes.bfloat16).astype(np.float64)
     due = [1, 1 + 2.0**-7, 1, -1 - 2.0**-7, 0, 0, np.inf, np.nan, np.inf, -np.inf, 0, 3]
