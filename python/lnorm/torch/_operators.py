@@ -1,0 +1,192 @@
+"""lnorm::norm and lnorm::norm_backward: what PyTorch's dispatcher, compiler and transforms know of.
+
+Two operators serve every kind of norm (_compute.py says how one is named). Each has a kernel for the CPU, a description
+of its outputs for tensors without data, a rule for vmap, and an autograd.Function for reverse and forward mode whose
+formulas consist of operators that are differentiable in their turn (_formulas.py)."""
+import contextlib
+
+import torch
+from torch.autograd import Function
+from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+
+from . import _compute, _formulas
+from ._eager import is_plain, no_mode_is_on
+
+library = torch.library.Library("lnorm", "DEF")
+library.define("norm(Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, float? eps, bool? fast) -> "
+               "Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, "
+               "float? eps, bool? fast, bool[3] mask) -> (Tensor, Tensor, Tensor)",
+               tags=(torch.Tag.pt2_compliant_tag,))
+norm = torch.ops.lnorm.norm.default
+norm_backward = torch.ops.lnorm.norm_backward.default
+
+library.impl("norm", _compute.forward, "CPU")
+library.impl("norm_backward", _compute.backward, "CPU")
+
+
+@torch.library.register_fake("lnorm::norm", lib=library)
+def _(x, weight, bias, kind, extent, eps, fast):
+    _compute.checked_eps(kind, eps, x.dtype)
+    return _compute.empty_like(x, kind)
+
+
+@torch.library.register_fake("lnorm::norm_backward", lib=library)
+def _(dy, x, weight, bias, kind, extent, eps, fast, mask):
+    _compute.checked_eps(kind, eps, x.dtype)
+    none = x.new_empty(0)
+    return (_compute.empty_like(x, kind) if mask[0] else none, weight.new_empty(weight.shape) if mask[1] else none,
+            bias.new_empty(bias.shape) if mask[2] else none)
+
+
+@contextlib.contextmanager
+def _next_level():
+    """Below this level's autograd, with the levels of torch.func that lie further down in full working order."""
+    with torch.enable_grad(), _set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+        yield
+
+
+@contextlib.contextmanager
+def _primals(ctx):
+    """In forward mode: what was saved, without this level's tangents, ready to carry those of the levels below."""
+    with _set_fwd_grad_enabled(True):
+        yield tuple(None if tensor is None else unpack_dual(tensor).primal for tensor in ctx.saved_tensors)
+
+
+class _Recorded(Function):
+    """An operator with derivatives. The first argument is the dispatcher's keys, below which the operator goes on; or
+    None in plain eager mode, where the kernel is called at once."""
+
+    @classmethod
+    def record(cls, *arguments):
+        """Function.apply, but for this level of torch.func alone, as the dispatcher comes by once for each; and
+        without its look at the signature, which takes longer than a small norm."""
+        return super(Function, cls).apply(*arguments)
+
+    @classmethod
+    def dispatched(cls, keys, *arguments):
+        with enable_single_level_autograd_function():
+            return cls.record(keys, *arguments)
+
+    @classmethod
+    def run(cls, keys, arguments):
+        if keys is None:
+            return cls.kernel(*arguments)
+        with _next_level():
+            return cls.operator.redispatch(keys & torch._C._after_autograd_keyset, *arguments)
+
+
+class Norm(_Recorded):
+    operator, kernel = norm, staticmethod(_compute.forward)
+
+    @staticmethod
+    def forward(keys, x, weight, bias, kind, extent, eps, fast):
+        return Norm.run(keys, (x, weight, bias, kind, extent, eps, fast))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.plain = inputs[0] is None
+        ctx.save_for_backward(*inputs[1:4])
+        if not ctx.plain:
+            ctx.save_for_forward(*inputs[1:4])
+        ctx.how = inputs[4:]
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, weight, bias = ctx.saved_tensors
+        mask = ctx.needs_input_grad[1:4]
+        gradients = _backward(ctx.plain, dy, x, weight, bias, *ctx.how, mask)
+        return (None, *(gradient if wanted else None for gradient, wanted in zip(gradients, mask)),
+                *(None for _ in ctx.how))
+
+    @staticmethod
+    def jvp(ctx, keys, x_t, weight_t, bias_t, *how):
+        with _primals(ctx) as (x, weight, bias):
+            view = _formulas.View(x, weight, *ctx.how[:3])
+            tangent = _formulas.forward_tangent(view, x_t, weight_t, bias_t)
+            return view.narrow(tangent.expand(view.shape))
+
+
+class NormBackward(_Recorded):
+    operator, kernel = norm_backward, staticmethod(_compute.backward)
+
+    @staticmethod
+    def forward(keys, dy, x, weight, bias, kind, extent, eps, fast, mask):
+        return NormBackward.run(keys, (dy, x, weight, bias, kind, extent, eps, fast, mask))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[1:5])
+        ctx.save_for_forward(*inputs[1:5])
+        *ctx.how, ctx.mask = inputs[5:]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        dy, x, weight, bias = ctx.saved_tensors
+        v, v_weight, v_bias = (c if wanted else None for c, wanted in zip(cotangents, ctx.mask))
+        view = _formulas.View(x, weight, *ctx.how[:3])
+        by_dy, by_x, by_weight = _formulas.double_backward(view, dy, v, v_weight, v_bias, bias)
+        expand = lambda a: None if a is None else view.narrow(a.expand(view.shape))
+        return None, expand(by_dy), expand(by_x), by_weight, None, *(None for _ in ctx.how), None
+
+    @staticmethod
+    def jvp(ctx, keys, dy_t, x_t, weight_t, *others):
+        with _primals(ctx) as (dy, x, weight, bias):
+            view = _formulas.View(x, weight, *ctx.how[:3])
+            tangents = _formulas.backward_tangent(view, dy, dy_t, x_t, weight_t)
+            shaped = (view.narrow, lambda a: view.summed(a, weight), lambda a: view.summed(a, bias))
+            zeros = (x, weight, bias)
+            return tuple(x.new_zeros(0) if not wanted else torch.zeros_like(zero) if tangent is None else shape(tangent)
+                         for tangent, wanted, shape, zero in zip(tangents, ctx.mask, shaped, zeros))
+
+
+def _backward(plain, dy, *arguments):
+    if plain and not torch.is_grad_enabled() and type(dy) is torch.Tensor and is_plain(dy) and no_mode_is_on():
+        return _compute.backward(dy, *arguments)
+    return norm_backward(dy, *arguments)
+
+
+def _batch_first(tensor, dim, size):
+    """The batch at axis 0, where there is none as a view that repeats the tensor."""
+    return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+
+def _one_by_one(operator, info, in_dims, arguments):
+    """One call for each element of the batch, so each has the bits it would have alone."""
+    results = [operator(*(a if dim is None else a.select(dim, i) for a, dim in zip(arguments, in_dims)))
+               for i in range(info.batch_size)]
+    if isinstance(results[0], tuple):
+        return tuple(torch.stack(column) for column in zip(*results)), (0, 0, 0)
+    return torch.stack(results), 0
+
+
+def _in_one_call(operator, info, in_dims, tensors, others):
+    """The batch is more rows, or more samples: no group notices."""
+    batched = [_batch_first(t, dim, info.batch_size) for t, dim in zip(tensors, in_dims)]
+    if others[2] != "group":
+        return operator(*batched, *others)
+    first = tensors[-1].shape if in_dims[len(tensors) - 1] is None else batched[-1].shape[1:]
+    result = operator(*(b.flatten(0, 1) for b in batched), *others)
+    restore = lambda r: r.unflatten(0, (info.batch_size, first[0])) if r.dim() > 1 else r
+    return tuple(map(restore, result)) if isinstance(result, tuple) else restore(result)
+
+
+@torch.library.register_vmap("lnorm::norm", lib=library)
+def _(info, in_dims, x, *others):
+    if info.batch_size == 0 or in_dims[1] is not None or in_dims[2] is not None:
+        return _one_by_one(norm, info, in_dims, (x, *others))
+    return _in_one_call(norm, info, in_dims[:1], (x,), others), 0
+
+
+@torch.library.register_vmap("lnorm::norm_backward", lib=library)
+def _(info, in_dims, dy, x, *others):
+    mask = others[-1]
+    if info.batch_size == 0 or mask[1] or mask[2] or in_dims[2] is not None:
+        return _one_by_one(norm_backward, info, in_dims, (dy, x, *others))
+    return _in_one_call(norm_backward, info, in_dims[:2], (dy, x), others), (0, None, None)
+
+
+library.impl("norm", Norm.dispatched, "Autograd", with_keyset=True)
+library.impl("norm_backward", NormBackward.dispatched, "Autograd", with_keyset=True)

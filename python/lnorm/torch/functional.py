@@ -1,0 +1,149 @@
+"""torch.nn.functional's norms, with its arguments, by lnorm where lnorm can: on the CPU, in floating point. Everything
+else, what PyTorch refuses included, is handed to PyTorch, so its errors are PyTorch's own."""
+import numbers
+from typing import List, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function_variadic
+
+from . import _compute
+from ._eager import all_plain, records
+from ._operators import Norm
+
+
+def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
+               bias: Optional[Tensor] = None, eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+    """torch.nn.functional.layer_norm. fast: whether in fast arithmetic; None: as set_arithmetic says.
+
+    >>> layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247]])
+    """
+    if not torch.jit.is_scripting():
+        if has_torch_function_variadic(input, weight, bias):
+            return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
+                                         bias=bias, eps=eps, fast=fast)
+        if _is_foreign(input, eps):
+            return F.layer_norm(input, normalized_shape, weight, bias, eps)
+    if not (_takes(input, weight, bias, False) and _is_tail(input, normalized_shape, weight, bias)):
+        return F.layer_norm(input, normalized_shape, weight, bias, eps)
+    return _norm(input, weight, bias, "layer", len(normalized_shape), eps, fast)
+
+
+def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
+             eps: Optional[float] = None, *, fast: Optional[bool] = None) -> Tensor:
+    """torch.nn.functional.rms_norm. eps None: 2^-23, for float64 2^-52.
+
+    >>> rms_norm(torch.tensor([[1., 7.]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    if not torch.jit.is_scripting():
+        if has_torch_function_variadic(input, weight):
+            return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
+                                         fast=fast)
+        if _is_foreign(input, eps):
+            return F.rms_norm(input, normalized_shape, weight, eps)
+    if not (_takes(input, weight, None, True) and _is_tail(input, normalized_shape, weight, None)):
+        return F.rms_norm(input, normalized_shape, weight, eps)
+    return _norm(input, weight, None, "rms", len(normalized_shape), eps, fast)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+    """torch.nn.functional.group_norm.
+
+    >>> group_norm(torch.tensor([[[1., 2.], [3., 5.]]]), 2)
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
+    if not torch.jit.is_scripting():
+        if has_torch_function_variadic(input, weight, bias):
+            return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight,
+                                         bias=bias, eps=eps, fast=fast)
+        if _is_foreign(input, eps):
+            return F.group_norm(input, num_groups, weight, bias, eps)
+    if not (_takes(input, weight, bias, False) and _has_groups(input, num_groups, weight, bias)):
+        return F.group_norm(input, num_groups, weight, bias, eps)
+    return _norm(input, weight, bias, "group", num_groups, eps, fast)
+
+
+def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
+                  weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+    """torch.nn.functional.instance_norm. Calls with running statistics are PyTorch's own."""
+    if not torch.jit.is_scripting():
+        if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
+            return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
+                                         running_mean=running_mean, running_var=running_var, weight=weight, bias=bias,
+                                         use_input_stats=use_input_stats, momentum=momentum, eps=eps, fast=fast)
+        if _is_foreign(input, eps):
+            return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    if not (use_input_stats and running_mean is None and running_var is None and _takes(input, weight, bias, False)
+            and input.dim() >= 3 and _positions(input) != 1
+            and _has_groups(input, input.size(1), weight, bias)):
+        return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return _norm(input, weight, bias, "group", input.size(1), eps, fast)
+
+
+def _is_foreign(input, eps):
+    return not isinstance(input, Tensor) or not (
+        type(eps) is float or eps is None or isinstance(eps, (numbers.Real, torch.SymFloat)))
+
+
+def _takes(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mixed: bool) -> bool:
+    """Device and types are lnorm's: all on the CPU; parameters of the input's type, or all f32 beside 16-bit input.
+    (rms_norm takes any mix.)"""
+    narrow = input.dtype == torch.bfloat16 or input.dtype == torch.float16
+    if not (narrow or input.dtype == torch.float32 or input.dtype == torch.float64):
+        return False
+    if input.device.type != "cpu" or input.layout != torch.strided:
+        return False
+    same, single = True, True
+    if weight is not None:
+        if weight.device.type != "cpu" or weight.layout != torch.strided or not weight.is_floating_point():
+            return False
+        same, single = weight.dtype == input.dtype, weight.dtype == torch.float32
+    if bias is not None:
+        if bias.device.type != "cpu" or bias.layout != torch.strided:
+            return False
+        same, single = same and bias.dtype == input.dtype, single and bias.dtype == torch.float32
+    return same or (narrow and single) or mixed
+
+
+def _is_tail(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor]) -> bool:
+    if not torch.jit.is_scripting():
+        if not isinstance(normalized_shape, (tuple, list)):
+            return False
+    count = len(normalized_shape)
+    if count < 1 or count > input.dim():
+        return False
+    shape = list(normalized_shape)
+    return (list(input.shape[input.dim() - count:]) == shape and (weight is None or list(weight.shape) == shape)
+            and (bias is None or list(bias.shape) == shape))
+
+
+def _has_groups(input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor]) -> bool:
+    if input.dim() < 2 or num_groups < 1 or input.size(1) % num_groups != 0:
+        return False
+    if input.size(0) * input.size(1) // num_groups * _positions(input) == 1:
+        return False
+    channels = [input.size(1)]
+    return (weight is None or list(weight.shape) == channels) and (bias is None or list(bias.shape) == channels)
+
+
+def _positions(input: Tensor) -> int:
+    count = 1
+    for axis in range(2, input.dim()):
+        count *= input.size(axis)
+    return count
+
+
+def _norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], kind: str, extent: int,
+          eps: Optional[float], fast: Optional[bool]) -> Tensor:
+    if not torch.jit.is_scripting():
+        if not torch.compiler.is_compiling() and all_plain(input, weight, bias):
+            if records(input, weight, bias):
+                return Norm.record(None, input, weight, bias, kind, extent, eps, fast)
+            return _compute.forward(input, weight, bias, kind, extent, eps, fast)
+    return torch.ops.lnorm.norm(input, weight, bias, kind, extent, eps, fast)
