@@ -63,7 +63,7 @@ def backward(dy, x, weight, bias, kind, extent, eps, fast, mask):
 
 def _is_rows(x, weight, bias, kind, fast):
     dtype = x.dtype
-    return (kind != "group" and 0 < x.numel() < ALONE_BELOW and not is_fast(fast) and dtype in DTYPES
+    return (kind in ("layer", "rms") and 0 < x.numel() < ALONE_BELOW and not is_fast(fast) and dtype in DTYPES
             and x.is_contiguous()
             and (weight is None or (weight.dtype == dtype and weight.is_contiguous()))
             and (bias is None or (bias.dtype == dtype and bias.is_contiguous())))

@@ -124,7 +124,8 @@ def backward_tangent(view, dy, dy_t, x_t, weight_t):
     dy = view.wide(dy)
     dy_t = None if dy_t is None else view.wide(dy_t)
     g = view.weighted(dy)
-    g_t = add(None if dy_t is None else view.weighted(dy_t), None if weight_t is None else dy * view.parameter(weight_t))
+    g_t = add(None if dy_t is None else view.weighted(dy_t),
+              None if weight_t is None else dy * view.parameter(weight_t))
     dx_t = None if g_t is None else view.r * view.project(g_t)
     dweight_t = None if dy_t is None else dy_t * view.xhat
     if x_t is not None:

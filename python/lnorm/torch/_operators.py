@@ -35,9 +35,9 @@ def _(x, weight, bias, kind, extent, eps, fast):
 @torch.library.register_fake("lnorm::norm_backward", lib=library)
 def _(dy, x, weight, bias, kind, extent, eps, fast, mask):
     _compute.checked_eps(kind, eps, x.dtype)
-    none = x.new_empty(0)
-    return (_compute.empty_like(x, kind) if mask[0] else none, weight.new_empty(weight.shape) if mask[1] else none,
-            bias.new_empty(bias.shape) if mask[2] else none)
+    return (_compute.empty_like(x, kind) if mask[0] else x.new_empty(0),
+            weight.new_empty(weight.shape) if mask[1] else x.new_empty(0),
+            bias.new_empty(bias.shape) if mask[2] else x.new_empty(0))
 
 
 @contextlib.contextmanager
@@ -155,7 +155,7 @@ def _batch_first(tensor, dim, size):
 
 def _one_by_one(operator, info, in_dims, arguments):
     """One call for each element of the batch, so each has the bits it would have alone."""
-    results = [operator(*(a if dim is None else a.select(dim, i) for a, dim in zip(arguments, in_dims)))
+    results = [operator(*(a.select(dim, i) if isinstance(dim, int) else a for a, dim in zip(arguments, in_dims)))
                for i in range(info.batch_size)]
     if isinstance(results[0], tuple):
         return tuple(torch.stack(column) for column in zip(*results)), (0, 0, 0)

@@ -14,7 +14,7 @@ from ._operators import Norm
 
 
 def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
-               bias: Optional[Tensor] = None, eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+               bias: Optional[Tensor] = None, eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
     """torch.nn.functional.layer_norm. fast: whether in fast arithmetic; None: as set_arithmetic says.
 
     >>> layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
@@ -32,7 +32,7 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
 
 
 def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
-             eps: Optional[float] = None, *, fast: Optional[bool] = None) -> Tensor:
+             eps: Optional[float] = None, fast: Optional[bool] = None) -> Tensor:
     """torch.nn.functional.rms_norm. eps None: 2^-23, for float64 2^-52.
 
     >>> rms_norm(torch.tensor([[1., 7.]]), (2,))
@@ -50,7 +50,7 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
-               eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+               eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
     """torch.nn.functional.group_norm.
 
     >>> group_norm(torch.tensor([[[1., 2.], [3., 5.]]]), 2)
@@ -70,7 +70,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
 
 def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
                   weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
-                  momentum: float = 0.1, eps: float = 1e-5, *, fast: Optional[bool] = None) -> Tensor:
+                  momentum: float = 0.1, eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
     """torch.nn.functional.instance_norm. Calls with running statistics are PyTorch's own."""
     if not torch.jit.is_scripting():
         if has_torch_function_variadic(input, running_mean, running_var, weight, bias):

@@ -1,0 +1,126 @@
+"""The modules, replace and restore, and the choice of arithmetic."""
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn
+
+import lnorm.torch as ours
+
+
+class OwnNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+def model():
+    shared = nn.LayerNorm(8)
+    return nn.ModuleDict({
+        "first": shared, "again": shared, "list": nn.ModuleList([nn.RMSNorm(8), nn.Linear(8, 8)]),
+        "deep": nn.Sequential(nn.Sequential(nn.GroupNorm(2, 8, affine=False))), "own": OwnNorm(8),
+        "instance": nn.InstanceNorm1d(8)})
+
+
+def test_replace_and_restore():
+    net = model()
+    before = dict(net.named_parameters())
+    assert ours.replace(net) == 3  # the shared layer once
+    assert type(net["first"]) is ours.LayerNorm and net["again"] is net["first"]
+    assert type(net["list"][0]) is ours.RMSNorm and type(net["deep"][0][0]) is ours.GroupNorm
+    assert type(net["own"]) is OwnNorm and type(net["instance"]) is nn.InstanceNorm1d
+    assert all(before[name] is parameter for name, parameter in net.named_parameters())
+    assert ours.replace(net) == 0
+    assert ours.restore(net) == 3
+    assert [type(m) for m in net.modules()] == [type(m) for m in model().modules()]
+    assert ours.restore(net) == 0
+
+
+def test_the_model_itself_may_be_a_layer():
+    layer = nn.LayerNorm(8)
+    assert ours.replace(layer) == 1 and type(layer) is ours.LayerNorm
+
+
+def test_replaced_layers_keep_all_they_had():
+    layer, calls = nn.LayerNorm(8).eval(), []
+    layer.register_forward_hook(lambda *_: calls.append("hook"))
+    layer.weight.requires_grad_(False)
+    layer.remark = "kept"
+    net = nn.Sequential(layer)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    ours.replace(net)
+    assert net[0] is layer and not layer.training and layer.remark == "kept" and not layer.weight.requires_grad
+    net(torch.randn(2, 8, requires_grad=True)).square().sum().backward()
+    optimizer.step()
+    assert calls == ["hook"] and layer.bias.abs().max() > 0 and torch.equal(layer.weight, torch.ones(8))
+
+
+def test_state_dicts_are_pytorchs():
+    for theirs, mine, arguments in ((nn.LayerNorm, ours.LayerNorm, ([2, 4],)), (nn.RMSNorm, ours.RMSNorm, (4,)),
+                                    (nn.GroupNorm, ours.GroupNorm, (2, 4))):
+        a, b = theirs(*arguments), mine(*arguments)
+        with torch.no_grad():
+            a.weight.normal_()
+        b.load_state_dict(a.state_dict())
+        assert torch.equal(a.weight, b.weight) and isinstance(b, theirs)
+        a.load_state_dict(b.state_dict())
+        b.reset_parameters()
+        assert torch.equal(b.weight, torch.ones_like(b.weight))
+
+
+def test_constructor_arguments():
+    layer = ours.LayerNorm((3, 4), 0.5, True, False, "cpu", torch.float64)
+    assert layer.eps == 0.5 and layer.bias is None and layer.weight.dtype == torch.float64
+    assert ours.LayerNorm(4, elementwise_affine=False).weight is None
+    assert ours.GroupNorm(2, 4, bias=False).bias is None
+    assert ours.RMSNorm(4).eps is None
+    assert ours.LayerNorm(4, device="meta").weight.is_meta
+
+
+def values():
+    torch.manual_seed(1)
+    x = torch.randn(64, 768)
+    return x, torch.randn(768), torch.randn(768)
+
+
+def test_arithmetic():
+    x, weight, bias = values()
+    accurate = ours.layer_norm(x, (768,), weight, bias)
+    fast = ours.layer_norm(x, (768,), weight, bias, fast=True)
+    assert not torch.equal(fast, accurate)
+    torch.testing.assert_close(fast, accurate, rtol=1e-5, atol=1e-5)
+    layer = ours.LayerNorm(768)
+    with torch.no_grad():
+        layer.weight.copy_(weight), layer.bias.copy_(bias)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x), accurate)
+    ours.set_arithmetic("fast")
+    try:
+        assert ours.get_arithmetic() == "fast"
+        assert torch.equal(layer(x), fast)
+        assert torch.equal(ours.layer_norm(x, (768,), weight, bias, fast=False), accurate)
+        assert torch.equal(compiled(x), fast)
+        layer.fast = False
+        assert torch.equal(layer(x), accurate)
+    finally:
+        ours.set_arithmetic("accurate")
+    layer.fast = True
+    assert torch.equal(layer(x), fast) and torch.equal(copy.deepcopy(layer)(x), fast)
+    with pytest.raises(ValueError, match='arithmetic: expected "accurate" or "fast", got \'quick\''):
+        ours.set_arithmetic("quick")
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_same_bits_with_any_number_of_threads(fast, dtype):
+    results, before = [], torch.get_num_threads()
+    x, weight, bias = (t.to(dtype).requires_grad_() for t in values())
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            y = ours.layer_norm(x, (768,), weight, bias, fast=fast)
+            results.append([y, *torch.autograd.grad(y, (x, weight, bias), x.detach().flip(0))])
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
