@@ -6,7 +6,7 @@
  *   rows.c        level 1 on addresses
  *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
  *   execute.c     level 2 on arrays and addresses
- *   norm.c        layer_norm and rms_norm, the short way to the library
+ *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   module.c      the module
  *
  * State is static: the module refuses to load in a second interpreter (module.c). */
@@ -118,7 +118,10 @@ extern const char rows_forward_doc[], rows_backward_doc[], execute_doc[];
 
 PyObject *layer_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
 PyObject *rms_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
-PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
-extern const char layer_norm_doc[], rms_norm_doc[], set_general_doc[];
+PyObject *layer_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+PyObject *rms_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char layer_norm_doc[], rms_norm_doc[], layer_norm_backward_doc[], rms_norm_backward_doc[];
+extern const char set_general_doc[];
 
 #endif

@@ -18,7 +18,9 @@ static PyMethodDef methods[] = {
     FASTCALL(execute, METH_KEYWORDS),
     FASTCALL(layer_norm, METH_KEYWORDS),
     FASTCALL(rms_norm, METH_KEYWORDS),
-    FASTCALL(set_general, METH_KEYWORDS),
+    FASTCALL(layer_norm_backward, METH_KEYWORDS),
+    FASTCALL(rms_norm_backward, METH_KEYWORDS),
+    FASTCALL(set_general, 0),
     {"describe", describe, METH_O, describe_doc},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(threads, /)\n--\n\n"

@@ -1,48 +1,65 @@
-/* layer_norm and rms_norm: what is called most, and with rows so short that a Python function around them would cost
- * more than the norm. Dense arrays of one element type go straight to the library; everything else, errors included, to
- * the Python function of the same name. */
+/* layer_norm, rms_norm and their gradients: what is called most, and with rows so short that a Python function around
+ * them would cost more than the norm. Dense arrays of one element type go straight to the library; everything else, errors
+ * included, to the Python function of the same name. */
 #include "arrays.h"
 
-static const char *const layer_names[] = {"input", "normalized_shape", "weight", "bias", "eps", "axes", "out",
-                                          "return_stats", "threads", "fast", "affine_broadcast"};
-static const char *const rms_names[] = {"input", "normalized_shape", "weight", "eps", "axes", "out",
-                                        "return_stats", "threads", "fast", "affine_broadcast"};
-enum { LAYER_COUNT = sizeof layer_names / sizeof *layer_names, RMS_COUNT = sizeof rms_names / sizeof *rms_names };
-static signature layer_signature = {"layer_norm", LAYER_COUNT, 5, 1, layer_names, {NULL}};
-static signature rms_signature = {"rms_norm", RMS_COUNT, 4, 1, rms_names, {NULL}};
+/* One of the functions: where its arguments stand (-1: it has none such), and the Python function for what is not
+ * dense. */
+typedef struct function {
+    lnorm_kind kind;
+    lnorm_pass pass;
+    int dy, x, shape, weight, bias, eps;
+    signature signature;
+    PyObject *general;
+} function;
 
-/* The Python functions, in the order of lnorm_kind. */
-static PyObject *general[2];
+#define COUNT(names) ((int)(sizeof names / sizeof *names))
+#define SHAPE "normalized_shape"
+#define MORE "axes", "threads", "fast", "affine_broadcast"
+static const char *const layer_names[] = {"input", SHAPE, "weight", "bias", "eps", "out", "return_stats", MORE};
+static const char *const rms_names[] = {"input", SHAPE, "weight", "eps", "out", "return_stats", MORE};
+static const char *const layer_backward_names[] = {"dy", "input", SHAPE, "weight", "bias", "eps", "mean", "rstd", MORE};
+static const char *const rms_backward_names[] = {"dy", "input", SHAPE, "weight", "eps", "rstd", MORE};
 
-static const char *const set_general_names[] = {"layer_norm", "rms_norm"};
-static signature set_general_signature = {"set_general", 2, 2, 2, set_general_names, {NULL}};
+enum { LAYER_NORM, RMS_NORM, LAYER_NORM_BACKWARD, RMS_NORM_BACKWARD, FUNCTIONS };
+static function functions[FUNCTIONS] = {
+    {LNORM_LAYER_NORM, LNORM_FORWARD, -1, 0, 1, 2, 3, 4,
+     {"layer_norm", COUNT(layer_names), 5, 1, layer_names, {NULL}}, NULL},
+    {LNORM_RMS_NORM, LNORM_FORWARD, -1, 0, 1, 2, -1, 3, {"rms_norm", COUNT(rms_names), 4, 1, rms_names, {NULL}}, NULL},
+    {LNORM_LAYER_NORM, LNORM_BACKWARD, 0, 1, 2, 3, 4, 5,
+     {"layer_norm_backward", COUNT(layer_backward_names), 6, 2, layer_backward_names, {NULL}}, NULL},
+    {LNORM_RMS_NORM, LNORM_BACKWARD, 0, 1, 2, 3, -1, 4,
+     {"rms_norm_backward", COUNT(rms_backward_names), 5, 2, rms_backward_names, {NULL}}, NULL}};
 
-const char set_general_doc[] = "set_general(layer_norm, rms_norm)\n--\n\nThe functions that take what is not dense.";
+const char set_general_doc[] =
+    "set_general(layer_norm, rms_norm, layer_norm_backward, rms_norm_backward, /)\n--\n\n"
+    "The functions that take what is not dense.";
 
-PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords) {
-    PyObject *values[2];
+PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     (void)module;
-    if (sort_arguments(&set_general_signature, arguments, given, keywords, values))
+    if (given != FUNCTIONS) {
+        PyErr_Format(PyExc_TypeError, "set_general() takes %d positional arguments (%zd given)", (int)FUNCTIONS, given);
         return NULL;
-    for (int i = 0; i < 2; i++) {
-        PyObject *before = general[i];
-        Py_IncRef(values[i]);
-        general[i] = values[i];
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        PyObject *before = functions[i].general;
+        Py_IncRef(arguments[i]);
+        functions[i].general = arguments[i];
         Py_DecRef(before);
     }
     Py_RETURN_NONE;
 }
 
-static PyObject *call_general(lnorm_kind kind, const signature *of, PyObject *const *values) {
+static PyObject *call_general(const function *f, PyObject *const *values) {
     PyObject *keywords = PyDict_New(), *none = PyTuple_New(0), *result = NULL;
     int status = keywords && none ? 0 : -1;
-    for (int i = 0; i < of->count && !status; i++)
+    for (int i = 0; i < f->signature.count && !status; i++)
         if (values[i])
-            status = PyDict_SetItem(keywords, of->interned[i], values[i]);
-    if (!status && !general[kind])
+            status = PyDict_SetItem(keywords, f->signature.interned[i], values[i]);
+    if (!status && !f->general)
         PyErr_SetString(PyExc_RuntimeError, "lnorm._core is not initialised: import lnorm");
     else if (!status)
-        result = PyObject_Call(general[kind], none, keywords);
+        result = PyObject_Call(f->general, none, keywords);
     Py_DecRef(keywords);
     Py_DecRef(none);
     return result;
@@ -100,93 +117,165 @@ static int read_eps(PyObject *object, double *eps) {
     return 1;
 }
 
-/* Fills `call` but for y; 0 where this is not a dense case. */
-static int read_dense(rows_call *call, int *axes, PyObject *const *values, PyObject *bias, PyObject *eps) {
-    PyArrayObject *x = dense(values[0]);
-    int element;
-    if (!x || !values[1] || (element = element_of(x)) < 0 || !(*axes = trailing_axes(x, values[1])) ||
+static int has_shape_of(PyArrayObject *x, PyArrayObject *array) {
+    if (PyArray_NDIM(array) != PyArray_NDIM(x))
+        return 0;
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        if (PyArray_DIM(array, i) != PyArray_DIM(x, i))
+            return 0;
+    return 1;
+}
+
+static PyObject *argument(PyObject *const *values, int i) {
+    return i < 0 ? NULL : values[i];
+}
+
+static int read_gradient(rows_call *call, PyArrayObject *x, const function *f, PyObject *const *values) {
+    PyArrayObject *dy;
+    if (f->pass == LNORM_FORWARD)
+        return 1;
+    dy = dense(values[f->dy]);
+    if (!dy || element_of(dy) != (int)call->element || !has_shape_of(x, dy))
+        return 0;
+    call->dy = PyArray_DATA(dy);
+    return 1;
+}
+
+/* Fills the inputs of `call`; 0 where this is not a dense case. */
+static int read_dense(rows_call *call, const function *f, PyObject *const *values) {
+    PyArrayObject *x = dense(values[f->x]);
+    int element, axes;
+    for (int i = f->signature.positional; i < f->signature.count; i++)
+        if (values[i])
+            return 0;
+    if (!x || !values[f->shape] || (element = element_of(x)) < 0 || !(axes = trailing_axes(x, values[f->shape])) ||
         PyArray_SIZE(x) == 0)
         return 0;
+    call->kind = f->kind;
     call->element = (enum element)element;
     call->x = PyArray_DATA(x);
     call->cols = 1;
-    for (int i = 0; i < *axes; i++)
-        call->cols *= PyArray_DIM(x, PyArray_NDIM(x) - *axes + i);
+    for (int i = 0; i < axes; i++)
+        call->cols *= PyArray_DIM(x, PyArray_NDIM(x) - axes + i);
     call->rows = PyArray_SIZE(x) / call->cols;
-    return read_parameter(x, element, *axes, values[2], &call->weight) &&
-           read_parameter(x, element, *axes, bias, &call->bias) && read_eps(eps, &call->eps);
+    call->eps = LNORM_EPS_DEFAULT;
+    return read_parameter(x, element, axes, values[f->weight], &call->weight) &&
+           read_parameter(x, element, axes, argument(values, f->bias), &call->bias) &&
+           read_eps(values[f->eps], &call->eps) && read_gradient(call, x, f, values);
 }
 
 /* ---- Running it -------------------------------------------------------------------------------------------------- */
 
 /* Above this size pools are worth their while, and a plan's microsecond is not noticed. */
-static int run_large(const rows_call *call) {
-    int64_t shape[] = {call->rows, call->cols};
-    lnorm_dtype dtype = dtype_of[call->element];
-    lnorm_tensor x = lnorm_dense(call->x, dtype, 2, shape), y = lnorm_dense(call->y, dtype, 2, shape);
-    lnorm_tensor weight = lnorm_dense(call->weight, dtype, 1, &shape[1]);
-    lnorm_tensor bias = lnorm_dense(call->bias, dtype, 1, &shape[1]);
+static int run_large(const rows_call *c, lnorm_pass pass) {
+    int64_t shape[] = {c->rows, c->cols};
+    lnorm_dtype dtype = dtype_of[c->element];
+    const void *whole[] = {c->x, c->y, c->dy, c->dx}, *row[] = {c->weight, c->bias, c->dweight, c->dbias};
+    lnorm_tensor wholes[4], rows[4];
     lnorm_op op = LNORM_OP_INIT;
     lnorm_io io = LNORM_IO_INIT;
-    op.kind = call->kind;
-    op.eps = call->eps;
-    io.x = &x;
-    io.y = &y;
-    io.weight = call->weight ? &weight : NULL;
-    io.bias = call->bias ? &bias : NULL;
+    const lnorm_tensor **in_io[] = {&io.x, &io.y, &io.dy, &io.dx, &io.weight, &io.bias, &io.dweight, &io.dbias};
+    for (int i = 0; i < 4; i++) {
+        wholes[i] = lnorm_dense(whole[i], dtype, 2, shape);
+        rows[i] = lnorm_dense(row[i], dtype, 1, &shape[1]);
+        *in_io[i] = whole[i] ? &wholes[i] : NULL;
+        *in_io[4 + i] = row[i] ? &rows[i] : NULL;
+    }
+    op.kind = c->kind;
+    op.pass = pass;
+    op.eps = c->eps;
     return run_operation(&op, &io, 0);
 }
 
-/* 1: done, 0: the library refuses it, -1: an exception. */
-static int run_small(const rows_call *call) {
+/* True when done. Without an exception the library refuses it, and the Python function finds out why. */
+static int run(const rows_call *c, lnorm_pass pass) {
+    lnorm_status (*run_rows)(const rows_call *) = pass == LNORM_FORWARD ? run_rows_forward : run_rows_backward;
     lnorm_status status;
-    if (call->rows * call->cols < KEEP_LOCK_BELOW) {
-        status = run_rows_forward(call);
+    int64_t elements = c->rows * c->cols;
+    if (elements >= ALONE_BELOW)
+        return run_large(c, pass) == 0;
+    if (elements < KEEP_LOCK_BELOW) {
+        status = run_rows(c);
     } else {
         PyThreadState *lock = PyEval_SaveThread();
-        status = run_rows_forward(call);
+        status = run_rows(c);
         PyEval_RestoreThread(lock);
     }
     return status == LNORM_OK;
 }
 
-/* The result of a dense case; NULL without an exception where it is none, or where the library refuses it. */
-static PyObject *run_dense(rows_call *call, PyArrayObject *x) {
-    PyArray_Descr *descr = PyArray_DESCR(x);
-    PyObject *y;
-    int done;
-    Py_IncRef((PyObject *)descr);
-    y = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(x), PyArray_DIMS(x), NULL, NULL, 0, NULL);
-    if (!y)
-        return NULL;
-    call->y = PyArray_DATA((PyArrayObject *)y);
-    done = call->rows * call->cols < ALONE_BELOW ? run_small(call) : run_large(call) == 0;
-    if (done)
+/* A new array of the shape and type of another, and its memory; None and NULL for no array or None. */
+static PyObject *new_like(PyObject *object, void **data) {
+    PyArrayObject *array = (PyArrayObject *)object;
+    PyObject *made;
+    *data = NULL;
+    if (!object || object == Py_None) {
+        Py_IncRef(Py_None);
+        return Py_None;
+    }
+    Py_IncRef((PyObject *)PyArray_DESCR(array)); /* which the new array takes over */
+    made = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(array), PyArray_NDIM(array), PyArray_DIMS(array), NULL,
+                                NULL, 0, NULL);
+    if (made)
+        *data = PyArray_DATA((PyArrayObject *)made);
+    return made;
+}
+
+/* The results of a dense case; NULL without an exception where the library refuses it. */
+static PyObject *run_forward(rows_call *call, const function *f, PyObject *const *values) {
+    PyObject *y = new_like(values[f->x], &call->y);
+    if (y && run(call, LNORM_FORWARD))
         return y;
     Py_DecRef(y);
     return NULL;
 }
 
-static int only_positional(const signature *of, PyObject *const *values) {
-    for (int i = of->positional; i < of->count; i++)
-        if (values[i])
-            return 0;
-    return 1;
+static PyObject *run_backward(rows_call *call, const function *f, PyObject *const *values) {
+    PyObject *gradients[3], *result = NULL;
+    int count = f->bias < 0 ? 2 : 3;
+    gradients[0] = new_like(values[f->x], &call->dx);
+    gradients[1] = new_like(values[f->weight], &call->dweight);
+    gradients[2] = new_like(argument(values, f->bias), &call->dbias);
+    if (gradients[0] && gradients[1] && gradients[2] && run(call, LNORM_BACKWARD))
+        result = PyTuple_New(count);
+    for (int i = 0; i < 3; i++) {
+        if (result && i < count)
+            PyTuple_SetItem(result, i, gradients[i]); /* which takes it over */
+        else
+            Py_DecRef(gradients[i]);
+    }
+    return result;
 }
 
-static PyObject *normalise(rows_call *call, signature *of, PyObject *const *values, PyObject *bias, PyObject *eps) {
-    int axes;
-    if (only_positional(of, values) && read_dense(call, &axes, values, bias, eps)) {
-        PyObject *y = run_dense(call, (PyArrayObject *)values[0]);
-        if (y || PyErr_Occurred())
-            return y;
+static PyObject *call_function(int which, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords) {
+    function *f = &functions[which];
+    PyObject *values[PARAMETERS_MAX];
+    rows_call call = {0};
+    if (sort_arguments(&f->signature, arguments, given, keywords, values))
+        return NULL;
+    if (read_dense(&call, f, values)) {
+        PyObject *result = (f->pass == LNORM_FORWARD ? run_forward : run_backward)(&call, f, values);
+        if (result || PyErr_Occurred())
+            return result;
     }
-    return call_general(call->kind, of, values);
+    return call_general(f, values);
 }
+
+/* ---- The functions ----------------------------------------------------------------------------------------------- */
+
+#define FUNCTION(name, which)                                                                                         \
+    PyObject *name(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords) {              \
+        (void)module;                                                                                                 \
+        return call_function(which, arguments, given, keywords);                                                      \
+    }
+FUNCTION(layer_norm, LAYER_NORM)
+FUNCTION(rms_norm, RMS_NORM)
+FUNCTION(layer_norm_backward, LAYER_NORM_BACKWARD)
+FUNCTION(rms_norm_backward, RMS_NORM_BACKWARD)
 
 const char layer_norm_doc[] =
-    "layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-05, *, axes=None, out=None,\n"
-    "           return_stats=False, threads=None, fast=False, affine_broadcast=False)\n--\n\n"
+    "layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-05, *, out=None,\n"
+    "           return_stats=False, axes=None, threads=None, fast=False, affine_broadcast=False)\n--\n\n"
     "Layer norm: (input - mean) / sqrt(variance + eps) * weight + bias over the trailing axes.\n\n"
     "input: an array of any shape [*, normalized_shape], any strides. normalized_shape: an int or a sequence of ints,\n"
     "the trailing extents of input. weight, bias: arrays of shape normalized_shape, or None. eps: a number of at\n"
@@ -201,17 +290,8 @@ const char layer_norm_doc[] =
     "array([[-1.2247,  0.    ,  1.2247],\n"
     "       [-1.2247,  0.    ,  1.2247]])\n";
 
-PyObject *layer_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords) {
-    PyObject *values[LAYER_COUNT];
-    rows_call call = {.kind = LNORM_LAYER_NORM, .eps = 1e-5};
-    (void)module;
-    if (sort_arguments(&layer_signature, arguments, given, keywords, values))
-        return NULL;
-    return normalise(&call, &layer_signature, values, values[3], values[4]);
-}
-
 const char rms_norm_doc[] =
-    "rms_norm(input, normalized_shape=None, weight=None, eps=None, *, axes=None, out=None, return_stats=False,\n"
+    "rms_norm(input, normalized_shape=None, weight=None, eps=None, *, out=None, return_stats=False, axes=None,\n"
     "         threads=None, fast=False, affine_broadcast=False)\n--\n\n"
     "RMS norm: input / sqrt(mean(input**2) + eps) * weight over the trailing axes.\n\n"
     "Arguments as of layer_norm, without a bias. eps: None is 2^-23, for float64 input 2^-52. return_stats: return\n"
@@ -219,11 +299,24 @@ const char rms_norm_doc[] =
     ">>> lnorm.rms_norm(np.array([3.0, 4.0]), 2, eps=0.0).round(4)\n"
     "array([0.8485, 1.1314])\n";
 
-PyObject *rms_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords) {
-    PyObject *values[RMS_COUNT];
-    rows_call call = {.kind = LNORM_RMS_NORM, .eps = LNORM_EPS_DEFAULT};
-    (void)module;
-    if (sort_arguments(&rms_signature, arguments, given, keywords, values))
-        return NULL;
-    return normalise(&call, &rms_signature, values, NULL, values[3]);
-}
+const char layer_norm_backward_doc[] =
+    "layer_norm_backward(dy, input, normalized_shape=None, weight=None, bias=None, eps=1e-05, *, mean=None,\n"
+    "                    rstd=None, axes=None, threads=None, fast=False, affine_broadcast=False)\n--\n\n"
+    "The gradients of layer_norm: (dx, dweight, dbias), dweight and dbias None where weight and bias are.\n\n"
+    "dy: the gradient by the result, of input's shape. The statistics are computed anew from input; mean and rstd, as\n"
+    "layer_norm(..., return_stats=True) gave them, are used where given (float32 ones cost accuracy). The rest as of\n"
+    "layer_norm.\n\n"
+    ">>> x, dy = np.array([[1.0, 2.0, 4.0]]), np.array([[1.0, 0.0, 0.0]])\n"
+    ">>> dx, dweight, dbias = lnorm.layer_norm_backward(dy, x, 3, np.ones(3), np.zeros(3), 0.0)\n"
+    ">>> dx.round(4)\n"
+    "array([[ 0.2291, -0.3436,  0.1145]])\n"
+    ">>> dbias\n"
+    "array([1., 0., 0.])\n";
+
+const char rms_norm_backward_doc[] =
+    "rms_norm_backward(dy, input, normalized_shape=None, weight=None, eps=None, *, rstd=None, axes=None,\n"
+    "                  threads=None, fast=False, affine_broadcast=False)\n--\n\n"
+    "The gradients of rms_norm: (dx, dweight). Arguments as of layer_norm_backward and rms_norm.\n\n"
+    ">>> dx, dweight = lnorm.rms_norm_backward(np.ones((1, 2)), np.array([[3.0, 4.0]]), 2, np.ones(2), 0.0)\n"
+    ">>> dweight.round(4)\n"
+    "array([0.8485, 1.1314])\n";

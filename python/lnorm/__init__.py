@@ -12,7 +12,15 @@ whatever NumPy makes an array of. Results are NumPy arrays, for torch tensors to
 ValueError or TypeError; in messages x is the input and y the output.
 """
 from . import _core, _functions
-from ._core import get_num_threads, isa, layer_norm, rms_norm, set_num_threads
+from ._core import (
+    get_num_threads,
+    isa,
+    layer_norm,
+    layer_norm_backward,
+    rms_norm,
+    rms_norm_backward,
+    set_num_threads,
+)
 from ._functions import (
     batch_norm,
     batch_norm_backward,
@@ -20,15 +28,15 @@ from ._functions import (
     group_norm_backward,
     instance_norm,
     instance_norm_backward,
-    layer_norm_backward,
     layer_norm_double_backward,
-    rms_norm_backward,
     rms_norm_double_backward,
 )
 from ._layers import LayerNorm, RMSNorm
 from ._verify import Report, verify
 
-_core.set_general(_functions.layer_norm, _functions.rms_norm)
+_core.set_general(
+    _functions.layer_norm, _functions.rms_norm, _functions.layer_norm_backward, _functions.rms_norm_backward
+)
 
 __version__ = _core.version
 __all__ = [

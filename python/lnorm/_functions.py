@@ -44,7 +44,7 @@ def _double_backward(kind, v, dy, input, weight, **arguments):
     return ddy, dx, dweight
 
 
-# ---- Layer norm and RMS norm: over the trailing axes, or any ---------------------------------------------------------
+# ---- Layer norm and RMS norm, over the trailing axes or any; what _core has, too, is documented there ----------------
 
 
 def _one_in_place_of(normalized_shape, axes):
@@ -66,15 +66,15 @@ def _check_axes(normalized_shape, axes):
         raise TypeError("normalized_shape: expected an integer or a sequence of integers (or axes), got None")
 
 
-def layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-5, *, axes=None, out=None,
-               return_stats=False, threads=None, fast=False, affine_broadcast=False):
+def layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-5, *, out=None, return_stats=False,
+               axes=None, threads=None, fast=False, affine_broadcast=False):
     _check_axes(normalized_shape, axes)
     return _forward(_core.LAYER_NORM, input, out, return_stats, _one_in_place_of(normalized_shape, axes),
                     weight=as_array(weight), bias=as_array(bias), normalized_shape=normalized_shape, axes=axes, eps=eps,
                     threads=threads, fast=fast, affine_broadcast=affine_broadcast)
 
 
-def rms_norm(input, normalized_shape=None, weight=None, eps=None, *, axes=None, out=None, return_stats=False,
+def rms_norm(input, normalized_shape=None, weight=None, eps=None, *, out=None, return_stats=False, axes=None,
              threads=None, fast=False, affine_broadcast=False):
     _check_axes(normalized_shape, axes)
     return _forward(_core.RMS_NORM, input, out, return_stats, _one_in_place_of(normalized_shape, axes),
@@ -84,19 +84,6 @@ def rms_norm(input, normalized_shape=None, weight=None, eps=None, *, axes=None, 
 
 def layer_norm_backward(dy, input, normalized_shape=None, weight=None, bias=None, eps=1e-5, *, mean=None, rstd=None,
                         axes=None, threads=None, fast=False, affine_broadcast=False):
-    """The gradients of layer_norm: (dx, dweight, dbias), dweight and dbias None where weight and bias are.
-
-    dy: the gradient by the result, of input's shape. The statistics are computed anew from input; mean and rstd, as
-    layer_norm(..., return_stats=True) gave them, are used where given (float32 ones cost accuracy). The rest as of
-    layer_norm.
-
-    >>> x = np.array([[1.0, 2.0, 4.0]])
-    >>> dx, dweight, dbias = lnorm.layer_norm_backward(np.array([[1.0, 0.0, 0.0]]), x, 3, np.ones(3), np.zeros(3), 0.0)
-    >>> dx.round(4)
-    array([[ 0.2291, -0.3436,  0.1145]])
-    >>> dbias
-    array([1., 0., 0.])
-    """
     _check_axes(normalized_shape, axes)
     return _backward(_core.LAYER_NORM, dy, input, weight, bias, mean=mean, rstd=rstd, normalized_shape=normalized_shape,
                      axes=axes, eps=eps, threads=threads, fast=fast, affine_broadcast=affine_broadcast)
@@ -104,12 +91,6 @@ def layer_norm_backward(dy, input, normalized_shape=None, weight=None, bias=None
 
 def rms_norm_backward(dy, input, normalized_shape=None, weight=None, eps=None, *, rstd=None, axes=None, threads=None,
                       fast=False, affine_broadcast=False):
-    """The gradients of rms_norm: (dx, dweight). Arguments as of layer_norm_backward and rms_norm.
-
-    >>> dx, dweight = lnorm.rms_norm_backward(np.ones((1, 2)), np.array([[3.0, 4.0]]), 2, np.ones(2), 0.0)
-    >>> dweight.round(4)
-    array([0.8485, 1.1314])
-    """
     _check_axes(normalized_shape, axes)
     return _backward(_core.RMS_NORM, dy, input, weight, None, rstd=rstd, normalized_shape=normalized_shape, axes=axes,
                      eps=eps, threads=threads, fast=fast, affine_broadcast=affine_broadcast)[:2]

@@ -1,9 +1,11 @@
-"""The public functions' types; layer_norm and rms_norm are typed where users get them from, in _core.pyi."""
+"""The public functions' types; those that _core has, too, are typed there."""
 from collections.abc import Sequence
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from ._core import layer_norm as layer_norm
+from ._core import layer_norm_backward as layer_norm_backward
 from ._core import rms_norm as rms_norm
+from ._core import rms_norm_backward as rms_norm_backward
 
 _Array = TypeVar("_Array")
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
@@ -98,34 +100,6 @@ def batch_norm(
     threads: int | None = None,
     fast: bool = False,
 ) -> tuple[_Array, _Array, _Array]: ...
-def layer_norm_backward(
-    dy: Any,
-    input: _Array,
-    normalized_shape: _Shape | None = None,
-    weight: Any | None = None,
-    bias: Any | None = None,
-    eps: float | None = 1e-5,
-    *,
-    mean: Any | None = None,
-    rstd: Any | None = None,
-    axes: _Shape | None = None,
-    threads: int | None = None,
-    fast: bool = False,
-    affine_broadcast: bool = False,
-) -> tuple[_Array, _Array | None, _Array | None]: ...
-def rms_norm_backward(
-    dy: Any,
-    input: _Array,
-    normalized_shape: _Shape | None = None,
-    weight: Any | None = None,
-    eps: float | None = None,
-    *,
-    rstd: Any | None = None,
-    axes: _Shape | None = None,
-    threads: int | None = None,
-    fast: bool = False,
-    affine_broadcast: bool = False,
-) -> tuple[_Array, _Array | None]: ...
 def layer_norm_double_backward(
     v: Any,
     dy: Any,

@@ -45,7 +45,7 @@ def test_stubs_name_the_arguments_that_there_are(name):
     assert list(inspect.signature(getattr(lnorm._core, name)).parameters) == given
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward"])
 def test_both_ways_take_the_same_arguments(name):
     short, general = (inspect.signature(getattr(module, name)) for module in (lnorm._core, lnorm._functions))
     assert [(p.name, p.default, p.kind) for p in short.parameters.values()] == [

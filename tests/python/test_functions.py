@@ -112,6 +112,20 @@ def test_instance_norm_and_its_running_statistics(random):
     np.testing.assert_allclose(lnorm.instance_norm(x, mean, var, use_input_stats=False), due, **CLOSE)
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward"])
+@pytest.mark.parametrize("shape", [(3, 5), (150, 64), (2, 4, 8192)])
+def test_the_short_way_and_the_general_one_give_the_same_bits(random, name, shape):
+    """Small, above the size that keeps the interpreter's lock, above the size that threads are used for."""
+    x, dy = random.standard_normal(shape).astype(np.float32), random.standard_normal(shape).astype(np.float32)
+    weight = random.standard_normal(shape[-1]).astype(np.float32)
+    arguments = [x, shape[-1], weight] if "backward" not in name else [dy, x, shape[-1], weight]
+    short = getattr(lnorm._core, name)(*arguments)
+    general = getattr(lnorm._functions, name)(*arguments)
+    assert type(short) is type(general)
+    for a, b in zip(short, general) if isinstance(short, tuple) else [(short, general)]:
+        np.testing.assert_array_equal(a, b)
+
+
 TRAILING = {"layer": (lnorm.layer_norm, lnorm.layer_norm_backward), "rms": (lnorm.rms_norm, lnorm.rms_norm_backward)}
 
 
