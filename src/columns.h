@@ -11,6 +11,7 @@
 #include "stream.h"
 
 enum {
+    LNORM_COLUMNS_LEAST = 4,   /* fewer are less than a vector: the general form transposes them */
     LNORM_STRIP_COLUMNS = 256, /* columns of a strip at most */
     LNORM_SUM_COLUMNS = 128,   /* where each is a group, whose 16 lanes are kept; fewer are too few lines of a row */
     LNORM_STRIP_SUMS = 2048,   /* doubles of the trees, for each of two sums: 16 KiB on the stack */
@@ -65,6 +66,8 @@ static inline int lnorm_columns_of(const lnorm_problem *problem, lnorm_columns_f
         if (last >= 0 && !lnorm_columns_step(problem, last, form->channels))
             form->group_axis = -1;
     }
+    if (form->channels == 1 && problem->extent[form->group_axis] < LNORM_COLUMNS_LEAST)
+        return 0;
     form->groups = form->group_axis < 0 ? 1 : problem->extent[form->group_axis];
     form->lines = form->groups ? group->count / form->groups : 0;
     form->each = lnorm_strip_groups(problem, form);

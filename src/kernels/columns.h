@@ -8,6 +8,7 @@
 
 enum {
     LN_STAGE_ELEMENTS = 1 << 10, /* of a few rows that are widened: 8 KiB */
+    LN_SET_BYTES = 1 << 10,     /* a pitch of a multiple of this leaves rows a few sets of the level 1 cache */
     LN_TURNED_BYTES = 52 << 10, /* of small groups, transposed as wholes */
     LN_WINDOW_ROWS = 256,       /* rows of larger groups that are transposed at once */
     LN_WINDOW_COLUMNS = 16,     /* and columns: a line of f32 */
@@ -40,6 +41,7 @@ typedef struct ln_lane_rows {
     const char *row[LNORM_LANES];
     int count;
     int64_t ahead; /* bytes from each of them to where the next lane's are */
+    int packed;    /* copies are wanted: the rows share a set of the cache, and will be read more than once */
     float none[LNORM_SUM_COLUMNS];
     float copy[LNORM_LANES][LNORM_SUM_COLUMNS];
 } ln_lane_rows;

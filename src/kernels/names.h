@@ -339,6 +339,7 @@
 #define ln_apply_run LNORM_ISA_NAME(ln_apply_run)
 #define ln_fast_apply_run LNORM_ISA_NAME(ln_fast_apply_run)
 #define ln_apply_f32 LNORM_ISA_NAME(ln_apply_f32)
+#define ln_apply_copy LNORM_ISA_NAME(ln_apply_copy)
 #define ln_apply_any_run LNORM_ISA_NAME(ln_apply_any_run)
 #define ln_run_in_pieces LNORM_ISA_NAME(ln_run_in_pieces)
 #define ln_constant_along LNORM_ISA_NAME(ln_constant_along)
