@@ -22,6 +22,7 @@ enum {
 };
 
 _Static_assert((int)LONG_ROWS < (int)LNORM_ROW_BLOCK, "dweight and dbias are sums of a single row block");
+_Static_assert((int)PHASES <= (int)LNORM_PHASES_MAX, "a plan keeps the tasks of every phase");
 _Static_assert(SEGMENT_LEAST % LNORM_BLOCK == 0, "segments are whole blocks");
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
@@ -166,12 +167,12 @@ static char *place_of(const long_form *form, enum lnorm_operand operand, int64_t
 
 /* A parameter that is absent or the same for the whole row, as the kernels read it. */
 typedef struct constant_block {
-    float at[LNORM_BLOCK];
+    float at[LNORM_LONG_CHUNK];
 } constant_block;
 
 static lnorm_parameter constant(double value, constant_block *block) {
     const lnorm_parameter p = {(const char *)block->at, LNORM_ELEMENT_F32, 0};
-    for (int j = 0; j < LNORM_BLOCK; j++)
+    for (int j = 0; j < LNORM_LONG_CHUNK; j++)
         block->at[j] = (float)value;
     return p;
 }

@@ -268,6 +268,7 @@
 
 /* long.inc */
 #define ln_ask_for LNORM_ISA_NAME(ln_ask_for)
+#define ln_long_widen LNORM_ISA_NAME(ln_long_widen)
 #define ln_long_columns LNORM_ISA_NAME(ln_long_columns)
 #define ln_long_parameter LNORM_ISA_NAME(ln_long_parameter)
 #define ln_long_gradient LNORM_ISA_NAME(ln_long_gradient)
