@@ -85,6 +85,9 @@ lnorm_status lnorm_plan_init(lnorm_plan *plan, const lnorm_op *op, const lnorm_i
     if (!error.status) {
         view->engine = engine_for(&view->problem);
         view->workspace = lnorm_padded_workspace(view->engine->workspace(&view->problem));
+        view->phases = view->engine->phases(&view->problem);
+        for (int phase = 0; phase < view->phases; phase++)
+            view->tasks[phase] = lnorm_tasks(view->engine, &view->problem, phase);
     }
     return lnorm_report(user, &error);
 }
@@ -110,14 +113,14 @@ size_t lnorm_plan_workspace(const lnorm_plan *plan) {
 
 int lnorm_plan_phases(const lnorm_plan *plan) {
     const plan_view *view = (const plan_view *)plan;
-    return plan_status(view) ? 0 : view->engine->phases(&view->problem);
+    return plan_status(view) ? 0 : view->phases;
 }
 
 int64_t lnorm_plan_tasks(const lnorm_plan *plan, int phase) {
     const plan_view *view = (const plan_view *)plan;
     if (phase < 0 || phase >= lnorm_plan_phases(plan))
         return 0;
-    return lnorm_tasks(view->engine, &view->problem, phase);
+    return view->tasks[phase];
 }
 
 static lnorm_status check_io(const plan_view *view, const lnorm_io *io, lnorm_error *error) {
@@ -201,8 +204,8 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
         return status;
     if (executor && !worth_waking(view))
         executor = NULL;
-    for (int phase = 0; phase < view->engine->phases(&view->problem); phase++) {
-        int64_t tasks = lnorm_tasks(view->engine, &view->problem, phase);
+    for (int phase = 0; phase < view->phases; phase++) {
+        int64_t tasks = view->tasks[phase];
         phase_run run = {view, &data, phase};
         if (executor && tasks > 1)
             executor->parallel_for(executor->context, tasks, run_numbered, &run);

@@ -29,9 +29,12 @@ const char *lnorm_operand_name(enum lnorm_operand operand) {
 }
 
 void lnorm_problem_data(const lnorm_problem *problem, const lnorm_io *io, size_t workspace, lnorm_data *data) {
-    for (int i = 0; i < LNORM_OPERANDS; i++) {
-        const lnorm_tensor *tensor = lnorm_has(problem, (enum lnorm_operand)i) ? tensor_of(io, i) : NULL;
-        data->at[i] = tensor && tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
+    memset(data->at, 0, sizeof data->at);
+    for (int k = 0; k < problem->present.count; k++) {
+        const int i = problem->present.at[k];
+        const lnorm_tensor *tensor = tensor_of(io, i);
+        if (tensor && tensor->data)
+            data->at[i] = (char *)tensor->data + tensor->byte_offset;
     }
     data->workspace = lnorm_align_workspace(io->workspace, workspace);
 }
@@ -445,6 +448,17 @@ static int has_fast_form(const lnorm_problem *problem) {
     return !problem->wide && problem->pass <= LNORM_BACKWARD && problem->element.count > LNORM_SHORT;
 }
 
+static void list_operands(lnorm_problem *problem) {
+    problem->present.count = problem->written.count = 0;
+    for (int i = 0; i < LNORM_OPERANDS; i++) {
+        if (!lnorm_has(problem, (enum lnorm_operand)i))
+            continue;
+        problem->present.at[problem->present.count++] = (uint8_t)i;
+        if (problem->operand[i].written)
+            problem->written.at[problem->written.count++] = (uint8_t)i;
+    }
+}
+
 lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op, const lnorm_io *user_io,
                                 lnorm_error *error) {
     lnorm_op op;
@@ -465,5 +479,6 @@ lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op,
     if ((status = lay_out(problem, &op, &io, error)))
         return status;
     problem->fast = op.arithmetic == LNORM_FAST && has_fast_form(problem);
+    list_operands(problem);
     return LNORM_OK;
 }

@@ -42,6 +42,11 @@ typedef struct lnorm_space {
     int64_t count;                /* product of the extents; 1 for no axes */
 } lnorm_space;
 
+/* Operands in their order: what a call looks at, of the many that there could be. */
+typedef struct lnorm_operand_list {
+    uint8_t at[LNORM_OPERANDS], count;
+} lnorm_operand_list;
+
 typedef struct lnorm_problem {
     uint8_t pass, statistics; /* enum lnorm_pass, lnorm_statistics */
     uint8_t center;           /* the mean is removed (0: RMS) */
@@ -56,6 +61,7 @@ typedef struct lnorm_problem {
     lnorm_space group;   /* the axes that are not reduced: one index per group */
     lnorm_space element; /* the reduced axes: one index per element of a group; count is N */
     lnorm_operand_form operand[LNORM_OPERANDS];
+    lnorm_operand_list present, written; /* of the operands that take part: all, outputs */
 } lnorm_problem;
 
 /* data + byte_offset of every operand that is present. */
@@ -112,13 +118,17 @@ extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memo
 extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: kernels/general.inc */
 extern const lnorm_engine lnorm_engine_reference; /* everything: reference*.c */
 
-/* What an lnorm_plan holds. Tests set engine and kernels to compare them. */
+enum { LNORM_PHASES_MAX = 4 };
+
+/* What an lnorm_plan holds. */
 typedef struct lnorm_plan_form {
     uint64_t magic;
     lnorm_status status;
     const lnorm_engine *engine;
     const struct lnorm_kernels *kernels;
     size_t workspace;
+    int phases;
+    int64_t tasks[LNORM_PHASES_MAX];
     lnorm_problem problem;
 } lnorm_plan_form;
 

@@ -368,8 +368,10 @@ void lnorm_rows_backward_all(const lnorm_rows_job *job, const lnorm_kernels *ker
 /* -- The engine --------------------------------------------------------------------------------------------------- */
 
 static size_t rows_workspace(const lnorm_problem *problem) {
+    if (problem->pass != LNORM_BACKWARD)
+        return 0;
     affine_form form = affine_of_problem(problem);
-    return problem->pass == LNORM_BACKWARD ? workspace_of(&form) : 0;
+    return workspace_of(&form);
 }
 
 static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
@@ -377,9 +379,9 @@ static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
 }
 
 static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
-    affine_form form = affine_of_problem(problem);
     if (problem->pass == LNORM_FORWARD)
         return phase == 0 ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
+    affine_form form = affine_of_problem(problem);
     if (phase == 0)
         return wants_affine(&form) ? form.slices : 0;
     if (phase == 1)
