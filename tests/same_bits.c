@@ -323,7 +323,7 @@ static operation rows_operation(lnorm_kind kind, lnorm_pass pass, int which, int
     o.rows_of_level1 = which < HOMOGENEOUS && pass <= LNORM_BACKWARD;
     if (kind == LNORM_RMS_NORM) /* as at level 1 */
         o.absent = 1u << BIAS_ROLE | 1u << DBIAS;
-    if (fill == HARD)
+    if (fill == HARD || fill == LIMITS)
         o.op.eps = 0.0;
     return o;
 }
@@ -506,6 +506,7 @@ static void list_channels(void) {
 }
 
 #include "same_bits_fast.h"
+#include "same_bits_limits.h"
 
 int main(int argc, char **argv) {
     hostile = argc > 1 && strcmp(argv[1], "hostile") == 0;
@@ -527,6 +528,9 @@ int main(int argc, char **argv) {
     list_fast_rows();
     list_fast_options();
     list_fast_tensors();
+    list_limits();
+    list_foreign_statistics();
+    list_channel_broadcast();
     if (failures)
         fprintf(stderr, "same_bits: %d results failed or differ from the first way of computing them\n", failures);
     return failures != 0;

@@ -69,8 +69,9 @@ static uint64_t splitmix64(uint64_t *state) {
 
 /* Kinds of rows. HARD takes the finite ones in turn, POISON puts a NaN or an infinity into some rows. */
 enum { NORMAL, CONSTANT, LARGE_MEAN, SUBNORMAL, LARGEST, MINUS_ZERO, OUTLIERS, EXPONENTS, FINITE_KINDS };
-enum { HARD = FINITE_KINDS, POISON, POSITIVE };
-static const char *const fill_names[] = {[NORMAL] = "normal", [HARD] = "hard", [POISON] = "poison"};
+enum { HARD = FINITE_KINDS, POISON, POSITIVE, LIMITS };
+static const char *const fill_names[] = {
+    [NORMAL] = "normal", [HARD] = "hard", [POISON] = "poison", [LIMITS] = "limits"};
 
 static uint64_t finite_value(int format, int kind, int64_t column, uint64_t random) {
     int mantissa = formats[format].mantissa;
@@ -100,10 +101,34 @@ static uint64_t finite_value(int format, int kind, int64_t column, uint64_t rand
     return sign | (one - 3 + (random >> 3) % 5) << mantissa | fraction;
 }
 
+/* Rows at both sides of what the arithmetic compares with: mean^2/variance about 75, 62, 53; a mean about 2^99, 2^100; a
+ * spread about 2^scale. */
+enum { LIMIT_KINDS = 15 };
+static uint64_t limit_value(int format, int64_t row, uint64_t random) {
+    static const struct {
+        int scale, sixteenths; /* numbers from 2^scale upwards by this part of it; 0: of either sign, three exponents */
+    } kinds[LIMIT_KINDS] = {{3, 8},   {3, 9},   {3, 10}, {99, 5}, {100, 5}, {-1000, 0}, {-101, 0}, {-100, 0},
+                            {-51, 0}, {-50, 0}, {49, 0}, {50, 0}, {99, 0},  {100, 0},   {1000, 0}};
+    int mantissa = formats[format].mantissa, sixteenths = kinds[row % LIMIT_KINDS].sixteenths;
+    int64_t largest = (int64_t)top_exponent(format) - 1;
+    int64_t exponent = largest / 2 + kinds[row % LIMIT_KINDS].scale;
+    uint64_t sign = random >> 63 << (formats[format].bits - 1);
+    uint64_t fraction = (random >> 8) & ((UINT64_C(1) << mantissa) - 1);
+    if (sixteenths) {
+        sign = 0;
+        fraction %= (UINT64_C(1) << mantissa) / 16 * (uint64_t)sixteenths;
+    } else
+        exponent += (int64_t)((random >> 3) % 3) - 1;
+    exponent = exponent < 0 ? 0 : exponent > largest ? largest : exponent;
+    return sign | (uint64_t)exponent << mantissa | fraction;
+}
+
 static uint64_t value(int format, int fill, int64_t row, int64_t column, int64_t columns, uint64_t random) {
     uint64_t sign = UINT64_C(1) << (formats[format].bits - 1);
     if (fill == HARD)
         return finite_value(format, (int)((row + columns) % FINITE_KINDS), column, random);
+    if (fill == LIMITS)
+        return limit_value(format, row, random);
     if (fill == POSITIVE)
         return finite_value(format, NORMAL, column, random) & ~sign;
     if (fill == POISON && row % 2 && column == columns / 2) {

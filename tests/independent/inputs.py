@@ -37,11 +37,32 @@ def finite(dtype, kind, column, random):
     return sign | (one - 3 + (random >> 3) % 5) << mantissa | fraction
 
 
+LIMITS = [(3, 8), (3, 9), (3, 10), (99, 5), (100, 5), (-1000, 0), (-101, 0), (-100, 0), (-51, 0), (-50, 0), (49, 0),
+          (50, 0), (99, 0), (100, 0), (1000, 0)]
+
+
+def limit(dtype, row, random):
+    bits, mantissa = FORMATS[dtype]
+    scale, sixteenths = LIMITS[row % len(LIMITS)]
+    largest = (1 << (bits - 1 - mantissa)) - 2
+    exponent = largest // 2 + scale
+    sign = random >> 63 << (bits - 1)
+    fraction = (random >> 8) & ((1 << mantissa) - 1)
+    if sixteenths:
+        sign = 0
+        fraction %= (1 << mantissa) // 16 * sixteenths
+    else:
+        exponent += (random >> 3) % 3 - 1
+    return sign | min(max(exponent, 0), largest) << mantissa | fraction
+
+
 def value(dtype, fill, row, column, columns, random):
     bits, mantissa = FORMATS[dtype]
     sign = 1 << (bits - 1)
     if fill == "hard":
         return finite(dtype, HARD_KINDS[(row + columns) % len(HARD_KINDS)], column, random)
+    if fill == "limits":
+        return limit(dtype, row, random)
     if fill == "positive":
         return finite(dtype, "normal", column, random) & ~sign
     if fill == "poison" and row % 2 and column == columns // 2:

@@ -33,7 +33,8 @@ NOTES = {"": {}, "variance": {"given": "variance"}, "constant variance": {"given
          "2 groups": {"groups": 2}, "8 groups": {"groups": 8}, "1 group": {"groups": 1}, "momentum": {},
          "cumulative": {"batches": 3}, "one element": {}, "inference": {"given": "variance"},
          "weight [4,1,33] bias [1]": {"affine_broadcast": 1, "shapes": ([4, 1, 33], [1])},
-         "weight [4,6,1] bias [33]": {"affine_broadcast": 1, "shapes": ([4, 6, 1], [33])}}
+         "weight [4,6,1] bias [33]": {"affine_broadcast": 1, "shapes": ([4, 6, 1], [33])},
+         "weight [3,1,1,1] bias [8,1,1]": {"affine_broadcast": 1, "shapes": ([3, 1, 1, 1], [8, 1, 1])}}
 
 LINE = re.compile(r"(\w+) (\w+) (\S+) (\w+) \[([\d,]+)\] (\w+)(?: (.*?))??( fast)?$")
 
@@ -57,9 +58,9 @@ class Name:
         self.op = {"kind": kind, "pass": pass_, "statistics": statistics, **self.note}
         if fast:
             self.op["arithmetic"] = "fast"
-            if kind == "group" and not note:
-                self.op["groups"] = 2
-        if fill == "hard":
+        if kind == "group" and "groups" not in self.note:
+            self.op["groups"] = 2
+        if fill in ("hard", "limits"):
             self.op["eps"] = 0.0
         self.tensors = [self.tensor(i, role, affine) for i, role in enumerate(ROLES)
                         if role[0] not in absent and self.use(role)]

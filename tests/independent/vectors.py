@@ -7,6 +7,7 @@ from axes import product
 from formats import widen
 from inputs import HASH_START, hash_patterns, patterns
 from names import Name
+from sums import BLOCK, OUTER
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "vectors")
 SAME_BITS, VECTORS = os.path.join(FOLDER, "same_bits.txt"), os.path.join(FOLDER, "vectors.jsonl")
@@ -68,13 +69,15 @@ def add_results(vector, results):
 
 
 def chosen(names):
-    """Of every combination of operation, mode, options, element types and fill one: the smallest that has groups of
-    more than 16 elements, or the smallest."""
+    """Of every combination of operation, mode, options, element types and fill the smallest that has groups of more than
+    16 elements, or the smallest. More than 64 rows, and ordinary rows of more than 256 elements with statistics
+    of their own, are combinations of their own: their sums have several blocks."""
     best = {}
     for text in names:
         vector, name = described(text), Name(text)
-        key = json.dumps([vector["op"], name.mix, name.fill, list(vector["inputs"]), list(vector["outputs"])])
         group = name.shape[-1] if name.kind in ("layer", "rms") and len(name.shape) == 2 else SHORT + 1
+        blocks = name.shape[0] > OUTER, group > BLOCK and name.fill == "normal" and not name.given
+        key = json.dumps([vector["op"], name.mix, name.fill, list(vector["inputs"]), list(vector["outputs"]), blocks])
         rank = (group <= SHORT, product(name.shape))
         if key not in best or rank < best[key][0]:
             best[key] = (rank, text)

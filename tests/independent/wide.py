@@ -19,13 +19,11 @@ class Group:
         if problem.computed:
             self.compute()
             d = [norm(sub(two_sum(flush_number(shift(x, -self.k)), -self.c), self.t)) for x in self.xs]
-            self.bare = [mul(di, self.r) for di in d]  # x-hat' of the gradients
-            self.h = self.k - self.j if self.v[0] != 0.0 else 0
-            self.xhat = [scaled(p, self.k - self.j) for p in self.bare]
+            self.xhat = [scaled(mul(di, self.r), self.k - self.j) for di in d]
         else:
             self.give()
+        if not problem.constant:
             self.align()
-        self.f = 0.0 if 2 * self.h < -1000 else shift(1.0, 2 * self.h)
 
     def compute(self):
         rms, xs = self.problem.rms, self.xs
@@ -67,13 +65,16 @@ class Group:
             self.xhat.append(scaled(mul(d, self.r), k - self.j))
 
     def align(self):
-        """Saved statistics in a gradient: one exponent h for the group."""
-        exponents = [e for _, e in self.xhat if e != NONE]
-        self.h = max(exponents, default=0)
+        """For gradients: one exponent h for the group, x-hat' without it, and f = 2^2h."""
+        if self.problem.computed:
+            self.h = self.k - self.j if self.v[0] != 0.0 else 0
+            self.bare = [p for p, _ in self.xhat]
+        else:
+            self.h = max([e for _, e in self.xhat if e != NONE], default=0)
+            self.bare = [at(x, self.h) for x in self.xhat]
         if self.h > 300:
             self.h, self.r, self.bare = 0, NAN, [NAN] * len(self.xs)
-        else:
-            self.bare = [at(x, self.h) for x in self.xhat]
+        self.f = 0.0 if 2 * self.h < -1000 else shift(1.0, 2 * self.h)
 
     def applied(self):
         """x-hat as the affine gradients and tangents use it."""
