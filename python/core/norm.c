@@ -1,6 +1,6 @@
 /* layer_norm, rms_norm and their gradients: what is called most, and with rows so short that a Python function around
- * them would cost more than the norm. Dense arrays of one element type go straight to the library; everything else, errors
- * included, to the Python function of the same name. */
+ * them would cost more than the norm. Dense arrays of one element type go straight to the library; everything else,
+ * errors included, to the Python function of the same name. */
 #include "arrays.h"
 
 /* One of the functions: where its arguments stand (-1: it has none such), and the Python function for what is not
