@@ -100,6 +100,10 @@ def test_read_only(random):
     np.testing.assert_array_equal(lnorm.layer_norm(x, 5), due)
     with pytest.raises(ValueError, match="y: expected an array to write to, got one that can only be read"):
         lnorm.layer_norm(x, 5, out=x)
+    statistic = np.zeros(3)
+    statistic.flags.writeable = False
+    with pytest.raises(ValueError, match="mean: expected an array to write to, got one that can only be read"):
+        lnorm._core.execute(lnorm._core.LAYER_NORM, lnorm._core.FORWARD, x=x, mean=statistic)
 
 
 def test_other_byte_order_and_packed_fields_are_copied(random):

@@ -56,6 +56,12 @@ def test_normalized_shape_in_every_form(random, shape):
     np.testing.assert_array_equal(lnorm.layer_norm(x, shape), lnorm.layer_norm(x, 5))
 
 
+def test_keywords_that_are_not_interned(random):
+    x = random.standard_normal((3, 5))
+    keywords = {"".join(["nor", "malized_", "shape"]): 5, "".join(["in", "put"]): x}
+    np.testing.assert_array_equal(lnorm.layer_norm(**keywords), lnorm.layer_norm(x, 5))
+
+
 def test_statistics_have_ones_in_place_of_what_is_normalised_over(random):
     x = random.standard_normal((2, 3, 4, 5)).astype(np.float32)
     _, mean, rstd = lnorm.layer_norm(x, (4, 5), return_stats=True)

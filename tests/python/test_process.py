@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -60,14 +61,17 @@ def test_large_calls_release_the_interpreter():
     """While one thread is in a call, another runs. It cannot otherwise: nobody is asked for the lock for 1000 s."""
     x = np.ones((2000, 2000), np.float32)
     out = np.empty_like(x)
-    go, ran = threading.Event(), []
+    ready, go, ran = threading.Event(), threading.Event(), []
 
     def work():
+        ready.set()
         go.wait()
         ran.append(True)
 
     worker = threading.Thread(target=work)
     worker.start()
+    ready.wait()
+    time.sleep(0.1)  # in go.wait() now: a thread that waits for the lock already has asked for it
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
