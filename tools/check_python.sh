@@ -11,6 +11,11 @@ python=${PYTHON:-python3}
     echo "tools/check_python.sh: PYTHON: expected version 3.11 or later, got $("$python" --version 2>&1)" >&2
     exit 1
 }
+"$python" -c 'import ensurepip, os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null || {
+    echo "tools/check_python.sh: PYTHON: expected one with venv and Python.h (Debian: apt-get install python3-venv" \
+        "python3-dev), got $python without" >&2
+    exit 1
+}
 environment=$build/python-venv
 [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
 python=$environment/bin/python
