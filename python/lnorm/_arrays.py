@@ -43,10 +43,10 @@ def extents(shape: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, shape))
 
 
-def as_array(argument):
+def as_array(argument, name):
     """`argument` as something that _core reads, once: what is no array becomes one of NumPy's."""
     if isinstance(argument, np.ma.MaskedArray):
-        raise TypeError("expected an array without a mask, got a numpy.ma.MaskedArray (its filled() is one)")
+        raise TypeError(f"{name}: expected an array without a mask, got a numpy.ma.MaskedArray (its filled() is one)")
     if argument is None or isinstance(argument, np.ndarray) or hasattr(argument, "__dlpack__"):
         return argument
     return np.asarray(argument)

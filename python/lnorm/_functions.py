@@ -7,9 +7,9 @@ from ._call import execute
 _STATISTIC = {_core.F64: _core.F64, _core.F32: _core.F32, _core.F16: _core.F32, _core.BF16: _core.F32}
 
 
-def _forward(kind, input, out, return_stats, statistics_shape, **arguments):
+def _forward(kind, input, weight, bias, out, return_stats, statistics_shape, **arguments):
     """y, or y and the statistics where they are wanted. statistics_shape: a function of input's shape."""
-    input = as_array(input)
+    input = as_array(input, "input")
     shape, element = _core.describe(input)
     y = empty(input, shape, element) if out is None else out
     mean = rstd = None
@@ -18,15 +18,16 @@ def _forward(kind, input, out, return_stats, statistics_shape, **arguments):
         mean = None if kind == _core.RMS_NORM else empty(input, groups, _STATISTIC[element])
         rstd = empty(input, groups, _STATISTIC[element])
     arguments = {"mean": mean, "rstd": rstd, **arguments}
-    execute(kind, _core.FORWARD, x=input, y=y, **arguments)
+    weight, bias = as_array(weight, "weight"), as_array(bias, "bias")
+    execute(kind, _core.FORWARD, x=input, weight=weight, bias=bias, y=y, **arguments)
     if not return_stats:
         return y
     return (y, rstd) if kind == _core.RMS_NORM else (y, mean, rstd)
 
 
 def _backward(kind, dy, input, weight, bias, *, mean=None, rstd=None, **arguments):
-    input = as_array(input)
-    weight, bias = as_array(weight), as_array(bias)
+    dy, input = as_array(dy, "dy"), as_array(input, "input")
+    weight, bias = as_array(weight, "weight"), as_array(bias, "bias")
     dx, dweight, dbias = empty_like(input), empty_like(weight, kind=input), empty_like(bias, kind=input)
     saved = {}
     if mean is not None or rstd is not None:
@@ -37,7 +38,8 @@ def _backward(kind, dy, input, weight, bias, *, mean=None, rstd=None, **argument
 
 
 def _double_backward(kind, v, dy, input, weight, **arguments):
-    input, weight = as_array(input), as_array(weight)
+    v, dy = as_array(v, "v"), as_array(dy, "dy")
+    input, weight = as_array(input, "input"), as_array(weight, "weight")
     ddy, dx, dweight = empty_like(input), empty_like(input), empty_like(weight, kind=input)
     execute(kind, _core.DOUBLE_BACKWARD, v=v, dy=dy, x=input, weight=weight, ddy=ddy, dx=dx, dweight=dweight,
             **arguments)
@@ -69,17 +71,17 @@ def _check_axes(normalized_shape, axes):
 def layer_norm(input, normalized_shape=None, weight=None, bias=None, eps=1e-5, *, out=None, return_stats=False,
                axes=None, threads=None, fast=False, affine_broadcast=False):
     _check_axes(normalized_shape, axes)
-    return _forward(_core.LAYER_NORM, input, out, return_stats, _one_in_place_of(normalized_shape, axes),
-                    weight=as_array(weight), bias=as_array(bias), normalized_shape=normalized_shape, axes=axes, eps=eps,
-                    threads=threads, fast=fast, affine_broadcast=affine_broadcast)
+    return _forward(_core.LAYER_NORM, input, weight, bias, out, return_stats, _one_in_place_of(normalized_shape, axes),
+                    normalized_shape=normalized_shape, axes=axes, eps=eps, threads=threads, fast=fast,
+                    affine_broadcast=affine_broadcast)
 
 
 def rms_norm(input, normalized_shape=None, weight=None, eps=None, *, out=None, return_stats=False, axes=None,
              threads=None, fast=False, affine_broadcast=False):
     _check_axes(normalized_shape, axes)
-    return _forward(_core.RMS_NORM, input, out, return_stats, _one_in_place_of(normalized_shape, axes),
-                    weight=as_array(weight), normalized_shape=normalized_shape, axes=axes, eps=eps, threads=threads,
-                    fast=fast, affine_broadcast=affine_broadcast)
+    return _forward(_core.RMS_NORM, input, weight, None, out, return_stats, _one_in_place_of(normalized_shape, axes),
+                    normalized_shape=normalized_shape, axes=axes, eps=eps, threads=threads, fast=fast,
+                    affine_broadcast=affine_broadcast)
 
 
 def layer_norm_backward(dy, input, normalized_shape=None, weight=None, bias=None, eps=1e-5, *, mean=None, rstd=None,
@@ -138,9 +140,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, *, out=None,
     array([[-1.3416, -0.4472],
            [ 0.4472,  1.3416]])
     """
-    return _forward(_core.GROUP_NORM, input, out, return_stats, lambda shape: (*shape[:1], num_groups),
-                    groups=num_groups, weight=as_array(weight), bias=as_array(bias), eps=eps, threads=threads,
-                    fast=fast)
+    return _forward(_core.GROUP_NORM, input, weight, bias, out, return_stats, lambda shape: (*shape[:1], num_groups),
+                    groups=num_groups, eps=eps, threads=threads, fast=fast)
 
 
 def group_norm_backward(dy, input, num_groups, weight=None, bias=None, eps=1e-5, *, mean=None, rstd=None, threads=None,
@@ -167,14 +168,13 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     array([[[-1.,  1.],
             [ 0.,  0.]]])
     """
-    weight, bias = as_array(weight), as_array(bias)
-    options = {"weight": weight, "bias": bias, "eps": eps, "threads": threads, "fast": fast}
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps, out=out, threads=threads, fast=fast)
     if running_mean is not None or running_var is not None:
-        input = as_array(input)
+        input = as_array(input, "input")
         _update_by_samples(input, running_mean, running_var, momentum)
-    return _forward(_core.INSTANCE_NORM, input, out, return_stats, lambda shape: shape[:2], **options)
+    return _forward(_core.INSTANCE_NORM, input, weight, bias, out, return_stats, lambda shape: shape[:2], eps=eps,
+                    threads=threads, fast=fast)
 
 
 def _update_by_samples(input, running_mean, running_var, momentum):
@@ -238,8 +238,8 @@ def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=Non
         statistics = _running(running_mean, running_var)
         if return_stats:
             raise ValueError("return_stats: expected False where the running statistics are used, got True")
-    return _forward(_core.BATCH_NORM, input, out, return_stats, lambda shape: shape[1:2], weight=as_array(weight),
-                    bias=as_array(bias), eps=eps, threads=threads, fast=fast, **statistics)
+    return _forward(_core.BATCH_NORM, input, weight, bias, out, return_stats, lambda shape: shape[1:2], eps=eps,
+                    threads=threads, fast=fast, **statistics)
 
 
 def batch_norm_backward(dy, input, running_mean=None, running_var=None, weight=None, bias=None, training=False,

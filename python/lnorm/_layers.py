@@ -55,7 +55,7 @@ class _Layer:
         """dx, the gradient by `input`, from dy, the gradient by the result, and the input of the forward pass.
 
         The gradients of weight and bias are added to weight_grad and bias_grad. The forward pass saved nothing."""
-        input = as_array(input)
+        input = as_array(input, "input")
         dx = empty_like(input)
         execute(self._kind, _core.BACKWARD, dy=dy, x=input, weight=self.weight, dx=dx, dweight=self.weight_grad,
                 dbias=self.bias_grad, accumulate=True, normalized_shape=self.normalized_shape, eps=self.eps,

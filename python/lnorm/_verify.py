@@ -148,7 +148,7 @@ def verify(x: Any, y: Any, normalized_shape: SupportsIndex | Sequence[SupportsIn
     within 0.5 ulp  0 of 3
     within 1 ulp    0 of 3
     """
-    x, y = np.asarray(as_array(x)), np.asarray(as_array(y))
+    x, y = np.asarray(as_array(x, "x")), np.asarray(as_array(y, "y"))
     for name, array in (("x", x), ("y", y)):
         try:
             element_of(array.dtype.newbyteorder("="))

@@ -193,8 +193,13 @@ def test_other_types_are_refused(bad, got):
 
 
 def test_masked_arrays_are_refused():
-    with pytest.raises(TypeError, match="expected an array without a mask"):
-        lnorm.layer_norm(np.ma.masked_array([1.0, 2.0], [True, False]), 2)
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    with pytest.raises(TypeError, match="input: expected an array without a mask"):
+        lnorm.layer_norm(masked, 2)
+    with pytest.raises(TypeError, match="weight: expected an array without a mask"):
+        lnorm.layer_norm(np.ones(2), 2, masked)
+    with pytest.raises(TypeError, match="dy: expected an array without a mask"):
+        lnorm.layer_norm_backward(masked, np.ones(2), 2)
 
 
 def test_outputs_need_memory():
