@@ -380,6 +380,7 @@ static void test_strides_near_the_limit(void **state) {
     refused_strides(&s, LNORM_X, 6, 3, half, format);
     refused_strides(&s, LNORM_X, half, 3, 1, format);
     refused_strides(&s, LNORM_X, half / 2, half, 1, format); /* the sum, not one of them */
+    refused_strides(&s, LNORM_X, 2 * half, 4 * half, 1, format); /* the sum in elements */
     refused_strides(&s, LNORM_X, -half, 3, 1, format);
     refused_strides(&s, LNORM_X, 0x5555555555555556, 3, 1, format); /* three times that wraps around to 2 */
 

@@ -32,7 +32,7 @@ for source in "$root"/src/*.c "$root"/src/isa/*.c "$root"/files/*.c "$root"/cli/
     extra=
     case $source in
     */cli/main.c) extra=-Dmain=lnorm_main ;;
-    */isa/*) extra=-fno-sanitize=undefined ;; # minutes of compiling; variant.sh sanitized has it
+    */isa/*) extra=-fno-sanitize=undefined,address ;; # minutes of compiling; guard pages look after kernels
     esac
     [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || echo "$extra -c $source -o $object"
 done | xargs -P "$(getconf _NPROCESSORS_ONLN)" -L 1 "$clang" $flags
