@@ -35,7 +35,7 @@ check() {
 
 export LNORM_SANITIZED=1 # memory is not measured
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=die_after_fork=0 MSAN_OPTIONS=allocator_may_return_null=1
+export TSAN_OPTIONS=die_after_fork=0:allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 for name in "$@"; do
     case $name in
     address)
