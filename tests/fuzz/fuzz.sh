@@ -50,6 +50,7 @@ for target in "$@"; do
     [ "$target" = arguments ] && mute=-close_fd_mask=2 # the program's messages
     [ -f "$root/tests/fuzz/$target.dict" ] && dictionary=-dict=$root/tests/fuzz/$target.dict
     # absolute paths: a target may go elsewhere
-    show "./fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+    show "./fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0 \
+        -print_final_stats=1 \
         -artifact_prefix="$PWD/$target." $dictionary $mute "$PWD/$target.corpus" "$root/tests/fuzz/$target"
 done
