@@ -8,6 +8,7 @@
 
 enum {
     LN_STAGE_ELEMENTS = 1 << 10, /* of a few rows that are widened: 8 KiB */
+    LN_AHEAD_BYTES = 1 << 12,   /* of rows that lie next to each other, asked for ahead of time */
     LN_SET_BYTES = 1 << 10,     /* a pitch of a multiple of this leaves rows a few sets of the level 1 cache */
     LN_TURNED_BYTES = 52 << 10, /* of small groups, transposed as wholes */
     LN_WINDOW_ROWS = 256,       /* rows of larger groups that are transposed at once */
