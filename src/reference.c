@@ -3,6 +3,7 @@
 #include "access.h"
 #include "reference.h"
 #include <math.h>
+#include "compact.inc"
 
 /* What is kept of a group: its statistics (as in lnorm_statistics_narrow), and means over it. */
 typedef struct group_record {
@@ -497,3 +498,5 @@ static void affine(const lnorm_problem *problem, const lnorm_data *data, enum ln
 }
 
 const lnorm_definition lnorm_definition_narrow = {sizeof(group_record), prepare, finish, affine};
+
+#include "compact_end.inc"

@@ -1,6 +1,7 @@
 /* The engine that runs a definition, narrow, wide or fast, on any problem: a loop over groups and one over entries. */
 #include "grid.h"
 #include "reference.h"
+#include "compact.inc"
 
 static lnorm_grid grid_of_groups(const lnorm_problem *problem) {
     return lnorm_grid_of(problem->group.count, problem->element.count, 1);
@@ -106,3 +107,5 @@ static void reference_run(const lnorm_problem *problem, const lnorm_data *data, 
 
 const lnorm_engine lnorm_engine_reference = {"reference",  reference_takes, reference_workspace,
                                              lnorm_phases, reference_tasks, reference_run};
+
+#include "compact_end.inc"

@@ -6,6 +6,7 @@
  * product: 53 digits are at least 2*24 + 2. */
 #include "access.h"
 #include "reference_wide.h" /* its way to read elements */
+#include "compact.inc"
 
 /* What is kept of a group: its statistics, the same in f32, and means of the gradient. */
 typedef struct fast_record {
@@ -357,3 +358,5 @@ static void affine(const lnorm_problem *problem, const lnorm_data *data, enum ln
 }
 
 const lnorm_definition lnorm_definition_fast = {sizeof(fast_record), prepare, finish, affine};
+
+#include "compact_end.inc"

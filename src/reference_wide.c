@@ -2,6 +2,7 @@
  * read beside that document. Gradients are in reference_wide_gradients.c. */
 #include "reference_wide.h"
 #include <math.h>
+#include "compact.inc"
 
 /* -- Elements ----------------------------------------------------------------------------------------------------- */
 
@@ -371,3 +372,5 @@ static void wide_finish(const lnorm_problem *problem, const lnorm_data *data, in
 
 const lnorm_definition lnorm_definition_wide = {sizeof(lnorm_wide_record), wide_prepare, wide_finish,
                                                 lnorm_wide_affine};
+
+#include "compact_end.inc"

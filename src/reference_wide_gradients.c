@@ -4,6 +4,7 @@
  * w -> r*((w - M(w)) - xhat*M(w*xhat)), or w -> r*w where the statistics are constants. dx is the image of dy*weight,
  * u of the double backward that of v, the tangent of xhat that of x_tangent. */
 #include "reference_wide.h"
+#include "compact.inc"
 
 static int wide_constant(const lnorm_problem *problem) {
     return problem->statistics == LNORM_CONSTANT;
@@ -358,3 +359,5 @@ void lnorm_wide_affine(const lnorm_problem *problem, const lnorm_data *data, enu
         total = lnorm_wide_read_one(&state.run, which) + total;
     lnorm_wide_write_one(&state.run, which, total);
 }
+
+#include "compact_end.inc"
