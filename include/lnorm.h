@@ -399,7 +399,7 @@ LNORM_API lnorm_status lnorm_plan_check(const lnorm_plan *plan, const lnorm_io *
 struct lnorm_executor;
 LNORM_API lnorm_status lnorm_execute(const lnorm_plan *plan, const lnorm_io *io, const struct lnorm_executor *executor);
 
-/* The two above in one call. */
+/* Plan and execution in one call; where io has no workspace, on the library's own if 24 KiB are enough. */
 LNORM_API lnorm_status lnorm_run(const lnorm_op *op, const lnorm_io *io, const struct lnorm_executor *executor,
                                  lnorm_error *error);
 

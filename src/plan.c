@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORKSPACE_ALIGNMENT = 64 };
+enum {
+    WORKSPACE_ALIGNMENT = 64,
+    /* On lnorm_run's stack, used where it is enough: for one long row of any length, among others. */
+    RUN_WORKSPACE = 24 * 1024 + WORKSPACE_ALIGNMENT
+};
 
 static const uint64_t plan_magic = 0x6c6e6f726d303031; /* "lnorm001": the layout of lnorm_plan_form */
 
@@ -194,7 +198,8 @@ lnorm_status lnorm_check_executor(const lnorm_executor *executor, lnorm_error *e
     return status;
 }
 
-static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lnorm_executor *executor,
+/* `own`: a workspace for an io that brings none, or NULL. */
+static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lnorm_executor *executor, void *own,
                             lnorm_error *error) {
     lnorm_data data;
     lnorm_status status = check(view, io, &data, error);
@@ -204,6 +209,8 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
         return status;
     if (executor && !worth_waking(view))
         executor = NULL;
+    if (!data.workspace)
+        data.workspace = lnorm_align_workspace(own, view->workspace);
     for (int phase = 0; phase < view->phases; phase++) {
         int64_t tasks = view->tasks[phase];
         phase_run run = {view, &data, phase};
@@ -217,13 +224,15 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
 }
 
 lnorm_status lnorm_execute(const lnorm_plan *plan, const lnorm_io *io, const lnorm_executor *executor) {
-    return execute((const plan_view *)plan, io, executor, NULL);
+    return execute((const plan_view *)plan, io, executor, NULL, NULL);
 }
 
 lnorm_status lnorm_run(const lnorm_op *op, const lnorm_io *io, const lnorm_executor *executor, lnorm_error *user) {
+    _Alignas(WORKSPACE_ALIGNMENT) char own[RUN_WORKSPACE];
     lnorm_plan plan;
+    const plan_view *view = (const plan_view *)&plan;
     lnorm_error error = LNORM_ERROR_INIT;
     if (!lnorm_plan_init(&plan, op, io, &error))
-        execute((const plan_view *)&plan, io, executor, &error);
+        execute(view, io, executor, view->workspace <= sizeof own ? own : NULL, &error);
     return lnorm_report(user, &error);
 }

@@ -384,6 +384,41 @@ static void test_numbers_out_of_range(void **state) {
     }
 }
 
+/* Runs all tasks but the first of the last phase. */
+static void without_the_first(void *context, int64_t count, void (*task)(void *, int64_t), void *argument) {
+    int *calls = context;
+    for (int64_t i = ++*calls == 3; i < count; i++)
+        task(argument, i);
+}
+
+/* Without a workspace the first task of the last phase would write the whole row. */
+static void test_run_has_a_workspace(void **state) {
+    enum { COLS = 1 << 17 };
+    const int64_t shape[2] = {1, COLS};
+    int calls = 0;
+    lnorm_executor executor = LNORM_EXECUTOR_INIT;
+    lnorm_op op = LNORM_OP_INIT;
+    lnorm_io io = LNORM_IO_INIT;
+    float *x = malloc(COLS * sizeof *x), *y = calloc(COLS, sizeof *y);
+    int64_t written = 0;
+    (void)state;
+    assert_true(x && y);
+    for (int i = 0; i < COLS; i++)
+        x[i] = i % 2 ? 1.0f : -1.0f;
+    const lnorm_tensor tensors[2] = {lnorm_dense(x, LNORM_F32, 2, shape), lnorm_dense(y, LNORM_F32, 2, shape)};
+    executor.context = &calls;
+    executor.parallel_for = without_the_first;
+    io.x = &tensors[0];
+    io.y = &tensors[1];
+    assert_int_equal(lnorm_run(&op, &io, &executor, NULL), LNORM_OK);
+    for (int i = 0; i < COLS; i++)
+        written += y[i] != 0.0f;
+    assert_int_equal(calls, 3);
+    assert_in_range(written, COLS / 2, COLS - 1);
+    free(x);
+    free(y);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_null_data),
@@ -396,6 +431,7 @@ int main(void) {
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_copied_plan),
         cmocka_unit_test(test_numbers_out_of_range),
+        cmocka_unit_test(test_run_has_a_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
