@@ -108,7 +108,8 @@ LNORM_API const char *lnorm_version(void);
 /* The instruction set in use: "neon" (AArch64), "sse2", "avx2", "avx512" (x86-64), "scalar" (other machines, and builds
  * with LNORM_SCALAR). It is chosen once, at the first call, as the widest that this machine runs; the environment
  * variable LNORM_ISA, read then, overrides that choice. NULL if LNORM_ISA names one that this machine or build does not
- * have: every computing function then returns LNORM_NOT_AVAILABLE. */
+ * have, or if the compiler was made to fuse operations that must round one by one (clang -ffp-contract=fast): every
+ * computing function then returns LNORM_NOT_AVAILABLE. */
 LNORM_API const char *lnorm_isa(void);
 
 /* ------------------------------------------------------------------------------------------------------------------

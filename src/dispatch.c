@@ -1,5 +1,6 @@
 /* Which instruction set runs: decided at the first call, from what the machine has or from LNORM_ISA, and kept in the
  * library's only mutable state, one atomic pointer. Threads that decide at the same time decide the same. */
+#include "environment.h"
 #include "kernels.h"
 #include "simd/isa_build.h"
 
@@ -66,12 +67,26 @@ const lnorm_kernels *lnorm_kernels_at(int index, int *runs) {
     return tables[index];
 }
 
+/* contracts.inc's question to code that is compiled for no instruction set in particular: the reference, for one. */
+static int plain_code_contracts(void) {
+    volatile double factor = 1.0 + 0x1p-27, rounded_square = 1.0 + 0x1p-26;
+    double a = factor;
+    return a * a - rounded_square != 0.0;
+}
+
+int lnorm_contracts(const lnorm_kernels *kernels) {
+    lnorm_environment caller = lnorm_environment_enter();
+    int contracts = plain_code_contracts() || kernels->contracts();
+    lnorm_environment_leave(caller);
+    return contracts;
+}
+
 /* An empty LNORM_ISA is none. */
 static const lnorm_kernels *choose(void) {
     const char *name = getenv("LNORM_ISA");
     for (int i = TABLES; i-- > 0;)
         if ((!name || !*name || !strcmp(name, tables[i]->name)) && runs_here(tables[i]))
-            return tables[i];
+            return lnorm_contracts(tables[i]) ? NULL : tables[i];
     return NULL;
 }
 

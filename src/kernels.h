@@ -121,15 +121,19 @@ typedef struct lnorm_kernels {
     const lnorm_wide_kernels *wide;
     /* one task of columns: phase 0 of a forward pass, phases 0 and 2 of a backward one */
     void (*columns)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
+    int (*contracts)(void); /* does this build fuse products with sums? Then its bits are not the defined ones. */
 } lnorm_kernels;
 
 #define ISA(name, built, runs) extern const lnorm_kernels lnorm_kernels_##name;
 #include "lists/isas.def"
 #undef ISA
 
-/* The table in use: the widest this machine runs, or what LNORM_ISA asks for; NULL where that is not available. Decided
- * once; after that one atomic load. */
+/* The table in use: the widest this machine runs, or what LNORM_ISA asks for; NULL where that is not available, or
+ * where the build contracts. Decided once; after that one atomic load. */
 const lnorm_kernels *lnorm_dispatch(void);
+
+/* Whether the code of a table, or what is compiled for no instruction set in particular, fuses products with sums. */
+int lnorm_contracts(const lnorm_kernels *kernels);
 
 /* All tables of this build, narrowest first, and whether this machine runs them; NULL past the end (for tests). */
 const lnorm_kernels *lnorm_kernels_at(int index, int *runs);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WORKSPACE_ALIGNMENT = 64,
@@ -59,18 +60,26 @@ static const lnorm_engine *engine_for(const lnorm_problem *problem) {
     return &lnorm_engine_reference;
 }
 
-/* Says which instruction sets there are, and which was asked for when nobody has changed the variable since. */
+/* Says which instruction sets there are, and which was asked for when nobody has changed the variable since; or that
+ * none of them computes what it should. */
 static void not_available(lnorm_error *error) {
     char names[100] = "";
     const char *asked = getenv("LNORM_ISA");
     const lnorm_kernels *kernels;
     size_t used = 0;
-    int runs;
+    int runs, contracts = 0;
     for (int i = 0; (kernels = lnorm_kernels_at(i, &runs)) && used < sizeof names; i++)
-        if (runs)
+        if (runs) {
+            contracts |= lnorm_contracts(kernels) && (!asked || !*asked || !strcmp(asked, kernels->name));
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", kernels->name);
-    lnorm_fail(error, LNORM_NOT_AVAILABLE, "LNORM_ISA: expected an instruction set that runs here (%s), got %s", names,
-               asked ? asked : "another");
+        }
+    if (contracts)
+        lnorm_fail(error, LNORM_NOT_AVAILABLE,
+                   "this build of lnorm: expected products and sums that round one by one, got fused ones: compile it "
+                   "without -ffp-contract=fast, or with -ffp-contract=off after it");
+    else
+        lnorm_fail(error, LNORM_NOT_AVAILABLE, "LNORM_ISA: expected an instruction set that runs here (%s), got %s",
+                   names, asked ? asked : "another");
 }
 
 lnorm_status lnorm_plan_init(lnorm_plan *plan, const lnorm_op *op, const lnorm_io *io, lnorm_error *user) {

@@ -35,6 +35,29 @@ bits() {
     show "$root/tests/same_bits.sh" "$@"
 }
 
+# refuses ISA: no operation is computed, and the message says why.
+refuses() {
+    cat >refused.c <<'END'
+#include "lnorm.h"
+#include <stdio.h>
+int main(void) {
+    lnorm_plan plan;
+    lnorm_op op = LNORM_OP_INIT;
+    lnorm_io io = LNORM_IO_INIT;
+    lnorm_error error = LNORM_ERROR_INIT;
+    float x[2] = {1, 2};
+    lnorm_status planned = lnorm_plan_init(&plan, &op, &io, &error);
+    lnorm_status run = lnorm_layer_norm_f32(x, NULL, NULL, x, NULL, NULL, 1, 2, 0);
+    puts(error.message);
+    return planned != LNORM_NOT_AVAILABLE || run != LNORM_NOT_AVAILABLE || x[1] != 2 || lnorm_isa();
+}
+END
+    rm -f same_bits.o
+    show "$clang" -I"$root/include" refused.c ./*.o -o refused -lm -pthread
+    show env LNORM_ISA="$1" ./refused >message || { echo "computes with other bits instead of refusing: $(cat message)"; exit 1; }
+    grep 'without -ffp-contract=fast' message || { echo "another message: $(cat message)"; exit 1; }
+}
+
 case $name in
 clang) # the other compiler, and what it says of tests and examples
     show "$clang" $strict -D_GNU_SOURCE -I"$root/include" -I"$root/src" -fsyntax-only "$root"/tests/*.c \
@@ -48,10 +71,18 @@ gcc_native) # every flag that lets gcc fuse or reorder and that it does not anno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;
-clang_native) # clang fuses by default; -ffp-contract=fast is beyond help: it makes clang ignore every pragma, silently
+clang_native) # clang fuses by default; arithmetic.h's pragmas keep it from that
     compile "$clang" -O3 -march=native -DLNORM_SCALAR_KERNELS -fno-trapping-math -fno-math-errno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
+    ;;
+clang_contracts) # -ffp-contract=fast makes clang ignore every pragma: a refusal, or where nothing is fused the same bits
+    grep -qw fma /proc/cpuinfo || missing "a processor that fuses"
+    compile "$clang" -O1 -ffp-contract=fast
+    bits env LNORM_ISA=sse2 ./same_bits
+    refuses avx2
+    show "$clang" -O1 -march=native -ffp-contract=fast -I"$root/include" -c "$root/src/dispatch.c"
+    refuses sse2 # dispatch.c stands for all that is compiled for no instruction set in particular
     ;;
 no_flags) # the one line of README
     need cc

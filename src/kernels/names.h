@@ -452,5 +452,6 @@
 #define ln_columns_strip LNORM_ISA_NAME(ln_columns_strip)
 #define ln_columns_task LNORM_ISA_NAME(ln_columns_task)
 #define ln_gradient_rows LNORM_ISA_NAME(ln_gradient_rows)
+#define ln_contracts LNORM_ISA_NAME(ln_contracts)
 
 #endif
