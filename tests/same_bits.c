@@ -531,6 +531,7 @@ int main(int argc, char **argv) {
     list_limits();
     list_foreign_statistics();
     list_channel_broadcast();
+    list_unrounded();
     if (failures)
         fprintf(stderr, "same_bits: %d results failed or differ from the first way of computing them\n", failures);
     return failures != 0;

@@ -15,6 +15,32 @@ static void list_limits(void) {
             }
 }
 
+/* The narrow arithmetic before its last rounding, which hides the order of sums and which path was taken: every output is
+ * f64, and so there is no weight. */
+static void list_unrounded(void) {
+    static const mix unrounded[] = {{"f32-f64", F32, F64, F64, F64, F64}, {"bf16-f64", BF16, F64, F64, F64, F64}};
+    static const struct {
+        int64_t rows, cols;
+        int fill;
+    } shapes[] = {{LIMIT_KINDS, 67, LIMITS}, {FINITE_KINDS, 67, HARD}, {5, 16, NORMAL}, {130, 17, NORMAL},
+                  {3, 1100, NORMAL}, {1, 4500, NORMAL}};
+    for (int which = 0; which < 2; which++)
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+            for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++)
+                for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++) {
+                    operation o = rows_operation((lnorm_kind)kind, (lnorm_pass)pass, 0, shapes[i].rows, shapes[i].cols,
+                                                 shapes[i].fill);
+                    o.mix = &unrounded[which];
+                    o.absent |= 1u << WEIGHT_ROLE | 1u << BIAS_ROLE;
+                    o.rows_of_level1 = 0;
+                    o.note = "plain";
+                    run(&o);
+                    o.op.arithmetic = LNORM_FAST;
+                    if (pass <= LNORM_BACKWARD)
+                        run(&o);
+                }
+}
+
 /* Statistics that are not those of x: xhat far beyond what computed ones allow. */
 static void list_foreign_statistics(void) {
     static const int wanted[] = {0, 1, 6};

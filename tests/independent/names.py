@@ -8,7 +8,8 @@ from inputs import fnv
 # x dy v and tangents; y dx ddy and their like; weight, bias, each with its gradient and tangent; statistics
 MIXES = {"f64": ["f64"] * 5, "f32": ["f32"] * 5, "f16": ["f16"] * 4 + ["f32"], "bf16": ["bf16"] * 4 + ["f32"],
          "bf16/f32": ["bf16", "bf16", "f32", "f32", "f32"], "f16/f32": ["f16", "f16", "f32", "f32", "f64"],
-         "f32/f64": ["f32", "f32", "f64", "f32", "f32"], "bf16-f64/f16+f32": ["bf16", "f64", "f16", "f32", "f64"]}
+         "f32/f64": ["f32", "f32", "f64", "f32", "f32"], "bf16-f64/f16+f32": ["bf16", "f64", "f16", "f32", "f64"],
+         "f32-f64": ["f32"] + ["f64"] * 4, "bf16-f64": ["bf16"] + ["f64"] * 4}
 IN, OUT, WEIGHT, BIAS, STATISTIC = range(5)
 
 # In the order of seeds and of the hash: name, column of MIXES, passes that read it, passes that write it.
