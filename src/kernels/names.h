@@ -292,7 +292,7 @@
 #define ln_store_as LNORM_ISA_NAME(ln_store_as)
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
 
-/* runs.inc */
+/* blocks.inc */
 #define ln_f32_of LNORM_ISA_NAME(ln_f32_of)
 #define ln_to_f32 LNORM_ISA_NAME(ln_to_f32)
 #define ln_round_f32 LNORM_ISA_NAME(ln_round_f32)
