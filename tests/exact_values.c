@@ -56,7 +56,8 @@ static void shifted(exact_random *random, double *row, int64_t n, enum lnorm_ele
 static void near_kappa(exact_random *random, double *row, int64_t n, enum lnorm_element element) {
     static const double means[] = {8.0, 8.0, 7.0, 9.0, 7.875, 8.125, 8.0 + 0x1p-18, 8.0 - 0x1p-18, 8.0 + 0x1p-40,
                                    1.0, 1.0 - 0x1p-10, 1.0 + 0x1p-10};
-    double mean = means[random_below(random, sizeof means / sizeof *means)], scale = draw_scale(random, element) * 0.125;
+    double mean = means[random_below(random, sizeof means / sizeof *means)];
+    double scale = draw_scale(random, element) * 0.125;
     int64_t offset = random_below(random, 2);
     for (int64_t i = 0; i < n; i++)
         row[i] = scale * (mean + (double)(2 * ((i + offset) % 2) - 1));

@@ -155,7 +155,8 @@ static void test_rows_fast(void **state) {
 }
 
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
- * around 2^50 and 2^-50, with mean^2 about 64 times the variance in a third of the rows, and about the same in another. */
+ * around 2^50 and 2^-50, with mean^2 about 64 times the variance in a third of the rows, and about the same in
+ * another. */
 static double roll_at_kappa(dice *d, int64_t row) {
     return row % 3 == 2 ? 0.577 + roll_unit(d) : roll_value(d, row % 3 ? 3 : 0);
 }

@@ -28,17 +28,36 @@ static inline ln_fast_form ln_fast_form_of(const ln_record *s) {
     return f;
 }
 
+/* What runs of fewer than 256 elements need: a row of nothing, and the last row of each of a tile's runs, of which what
+ * is beyond the elements stays +0. All +0 at first. */
+typedef struct ln_run_rest {
+    _Alignas(64) float last[LN_TILE_ROWS][LNORM_RUN_COLS], none[LNORM_RUN_COLS];
+} ln_run_rest;
+
+/* Rows whose sums are wanted; pitch in bytes. */
+typedef struct ln_fast_source {
+    enum lnorm_element element;
+    int rows;
+    const char *x;
+    int64_t pitch, cols;
+} ln_fast_source;
+
+/* Whether the statistics that runs give, the mean m, v and v + eps, will do. Then the row is regular. */
+static inline int ln_runs_suffice(enum lnorm_element element, int center, double m, double v, double radicand) {
+    const double kappa = element == LNORM_ELEMENT_F32 ? LNORM_KAPPA_F32 : LNORM_KAPPA;
+    return (!center || v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
+}
+
 /* From the sums of x and x*x in runs. False where those of the accurate arithmetic are due. */
 static inline int ln_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
                                       int center) {
-    const double kappa = element == LNORM_ELEMENT_F32 ? LNORM_KAPPA_F32 : LNORM_KAPPA;
     double n = (double)count, m = sum.a / n, q = sum.b / n, radicand;
     s->c = center ? (double)(float)m : 0.0;
     s->t = 0.0;
     s->v = center ? q - m * m : q;
     radicand = s->v + eps;
     s->r = radicand > 0.0 ? 1.0 / sqrt(radicand) : 0.0;
-    return (!center || s->v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
+    return ln_runs_suffice(element, center, m, s->v, radicand);
 }
 
 /* n elements of a row that is not regular. bias NULL: no addition. */
@@ -64,8 +83,10 @@ enum ln_fast_what {
 
 /* Columns of rows: at least as many as a vector has. A missing weight is 1 and a missing bias -0. y may be x. */
 typedef struct ln_fast_rows {
-    float *y[2];
+    char *y[2], *far[2];        /* far: where y goes from there, or NULL */
+    enum lnorm_element element; /* of y */
     const float *x[2], *weight, *bias;
+    int64_t ahead; /* where y goes past the caches: so many elements further there is what will be read next; or 0 */
     ln_fast_form form[2];
 } ln_fast_rows;
 
@@ -81,12 +102,25 @@ typedef struct ln_fast_tile {
     int rows, whole; /* rows together; `wide` holds them from beginning to end */
     ln_record s[LN_TILE_ROWS];
     ln_fast_form form[LN_TILE_ROWS];
+    ln_run_rest rest;
 } ln_fast_tile;
 
-static inline enum ln_fast_what ln_fast_what_of(const ln_fast_form *form, const lnorm_rows *a) {
+/* Whether there is neither a mean nor a bias, and that is made use of. */
+static inline int ln_fast_scales(const lnorm_rows *a) {
+    return !a->center && !a->bias && !a->stream && a->element != LNORM_ELEMENT_F16;
+}
+
+/* Regular, and l is +0. */
+static inline int ln_fast_is_usual(const ln_fast_form *form) {
     uint32_t bits;
     memcpy(&bits, &form->l, sizeof bits);
-    return !a->center && !a->bias ? LN_FAST_SCALED : bits ? LN_FAST_SHIFTED_TWICE : LN_FAST_SHIFTED;
+    return form->regular && !bits;
+}
+
+static inline enum ln_fast_what ln_fast_what_of(const ln_fast_form *form, const lnorm_rows *a) {
+    if (!ln_fast_is_usual(form))
+        return LN_FAST_SHIFTED_TWICE;
+    return ln_fast_scales(a) ? LN_FAST_SCALED : LN_FAST_SHIFTED;
 }
 
 /* -- Backward ------------------------------------------------------------------------------------------------------ */

@@ -99,6 +99,12 @@
 #define ln_narrow LNORM_ISA_NAME(ln_narrow)
 #define ln_affine_columns LNORM_ISA_NAME(ln_affine_columns)
 #define ln_add LNORM_ISA_NAME(ln_add)
+#define ln_from_16 LNORM_ISA_NAME(ln_from_16)
+#define ln_vector_to_16 LNORM_ISA_NAME(ln_vector_to_16)
+#define ln_to_16 LNORM_ISA_NAME(ln_to_16)
+#define ln_widen_f32 LNORM_ISA_NAME(ln_widen_f32)
+#define ln_as_f32 LNORM_ISA_NAME(ln_as_f32)
+#define ln_round_to_16 LNORM_ISA_NAME(ln_round_to_16)
 
 /* block.inc */
 #define ln_lanes LNORM_ISA_NAME(ln_lanes)
@@ -139,10 +145,9 @@
 #define ln_forward_value LNORM_ISA_NAME(ln_forward_value)
 #define ln_forward_pair LNORM_ISA_NAME(ln_forward_pair)
 #define ln_forward_sweep LNORM_ISA_NAME(ln_forward_sweep)
-#define ln_forward_corrected LNORM_ISA_NAME(ln_forward_corrected)
+#define ln_forward_shifted LNORM_ISA_NAME(ln_forward_shifted)
 #define ln_forward_of LNORM_ISA_NAME(ln_forward_of)
 #define ln_row_at LNORM_ISA_NAME(ln_row_at)
-#define ln_is_corrected LNORM_ISA_NAME(ln_is_corrected)
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)
 #define ln_forward_one LNORM_ISA_NAME(ln_forward_one)
 #define ln_goes_alone LNORM_ISA_NAME(ln_goes_alone)
@@ -163,24 +168,34 @@
 #define vf_store_f16 LNORM_ISA_NAME(vf_store_f16)
 #define vf_store_bf16 LNORM_ISA_NAME(vf_store_bf16)
 
-/* rows_fast.inc */
-#define ln_from_16 LNORM_ISA_NAME(ln_from_16)
-#define ln_vector_to_16 LNORM_ISA_NAME(ln_vector_to_16)
-#define ln_to_16 LNORM_ISA_NAME(ln_to_16)
-#define ln_as_f32 LNORM_ISA_NAME(ln_as_f32)
-#define ln_round_to_16 LNORM_ISA_NAME(ln_round_to_16)
+/* runs.inc */
 #define ln_run_tree LNORM_ISA_NAME(ln_run_tree)
+#define ln_run_sums LNORM_ISA_NAME(ln_run_sums)
+#define ln_run_two LNORM_ISA_NAME(ln_run_two)
+#define ln_run_four LNORM_ISA_NAME(ln_run_four)
+#define ln_run_both LNORM_ISA_NAME(ln_run_both)
 #define ln_run_columns LNORM_ISA_NAME(ln_run_columns)
 #define ln_run_add LNORM_ISA_NAME(ln_run_add)
 #define ln_run_moments LNORM_ISA_NAME(ln_run_moments)
+#define ln_run_whole LNORM_ISA_NAME(ln_run_whole)
+#define ln_run_clear LNORM_ISA_NAME(ln_run_clear)
+#define ln_run_last LNORM_ISA_NAME(ln_run_last)
 #define ln_run_part LNORM_ISA_NAME(ln_run_part)
+#define ln_run_alone LNORM_ISA_NAME(ln_run_alone)
+#define ln_runs_short LNORM_ISA_NAME(ln_runs_short)
+#define ln_fast_moments LNORM_ISA_NAME(ln_fast_moments)
+#define ln_fast_divide LNORM_ISA_NAME(ln_fast_divide)
 #define ln_runs_block LNORM_ISA_NAME(ln_runs_block)
-#define ln_runs LNORM_ISA_NAME(ln_runs)
+#define ln_runs_long LNORM_ISA_NAME(ln_runs_long)
+#define ln_fast_sums_of LNORM_ISA_NAME(ln_fast_sums_of)
 #define ln_fast_statistics_in LNORM_ISA_NAME(ln_fast_statistics_in)
 #define ln_fast_statistics LNORM_ISA_NAME(ln_fast_statistics)
+
+/* rows_fast.inc */
 #define ln_fast_columns LNORM_ISA_NAME(ln_fast_columns)
 #define ln_fast_put LNORM_ISA_NAME(ln_fast_put)
 #define ln_fast_sweep LNORM_ISA_NAME(ln_fast_sweep)
+#define ln_fast_rows_of LNORM_ISA_NAME(ln_fast_rows_of)
 #define ln_fast_y_of_one LNORM_ISA_NAME(ln_fast_y_of_one)
 #define ln_fast_y_of_two LNORM_ISA_NAME(ln_fast_y_of_two)
 #define ln_fast_affine LNORM_ISA_NAME(ln_fast_affine)
@@ -241,8 +256,6 @@
 #define ln_short_backward LNORM_ISA_NAME(ln_short_backward)
 
 /* rows_backward.inc */
-#define ln_raise_run LNORM_ISA_NAME(ln_raise_run)
-#define ln_raise LNORM_ISA_NAME(ln_raise)
 #define ln_sum LNORM_ISA_NAME(ln_sum)
 #define ln_back_row LNORM_ISA_NAME(ln_back_row)
 #define ln_back_fill_lanes LNORM_ISA_NAME(ln_back_fill_lanes)
@@ -268,7 +281,6 @@
 
 /* long.inc */
 #define ln_ask_for LNORM_ISA_NAME(ln_ask_for)
-#define ln_long_widen LNORM_ISA_NAME(ln_long_widen)
 #define ln_long_columns LNORM_ISA_NAME(ln_long_columns)
 #define ln_long_parameter LNORM_ISA_NAME(ln_long_parameter)
 #define ln_long_gradient LNORM_ISA_NAME(ln_long_gradient)
@@ -293,9 +305,7 @@
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
 
 /* blocks.inc */
-#define ln_f32_of LNORM_ISA_NAME(ln_f32_of)
 #define ln_to_f32 LNORM_ISA_NAME(ln_to_f32)
-#define ln_round_f32 LNORM_ISA_NAME(ln_round_f32)
 #define ln_from_f32 LNORM_ISA_NAME(ln_from_f32)
 #define ln_run_rows_sum LNORM_ISA_NAME(ln_run_rows_sum)
 #define ln_sum_run LNORM_ISA_NAME(ln_sum_run)

@@ -68,6 +68,14 @@
 #define LNORM_PREFETCH_FAR(base, bytes) (void)0
 #endif
 
+/* Keeps a vector that was loaded in a register: where it is used twice, gcc would rather load it twice, which costs as
+ * much as an operation where loads are what a loop waits for. */
+#if defined __GNUC__ && defined __SSE2__ && !defined LNORM_SIMDE
+#define LNORM_HOLD(a) __asm__("" : "+x"(a))
+#else
+#define LNORM_HOLD(a) (void)0
+#endif
+
 /* Before a loop of a few iterations over an array of vectors, which then lives in registers. */
 #if defined LNORM_SIMDE
 #define LNORM_UNROLL

@@ -393,9 +393,12 @@ LNORM_INLINE vf vf_load_f16(const void *at) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
 }
 
+/* The eight elements in both halves; of each, four go to where an f32 has its upper 16 bits. */
 LNORM_INLINE vf vf_load_bf16(const void *at) {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)at));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+    const __m256i upper = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9, -1, -1,
+                                           10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)at));
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(twice, upper));
 }
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
@@ -406,13 +409,16 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
     _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* Nearest even: 0x7fff and the last bit kept are added, and a carry steps the exponent. A NaN stays one: nothing is
- * added to it, and as the result of an operation it is quiet, by its highest fraction bit. */
+/* Nearest even: 0x8000 is added, less 1 where the last bit kept is 0, and a carry steps the exponent. A NaN stays one:
+ * nothing is added to it, and as the result of an operation it is quiet, by its highest fraction bit. */
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m256i bits = _mm256_castps_si256(a), nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-    __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    __m256i up = _mm256_andnot_si256(nan, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
-    __m256i half = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16);
+    const __m256i last = _mm256_set1_epi32(0x10000);
+    const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -1, -1, -1, -1, -1, -1,
+                                                                    -1, -1));
+    __m256i even = _mm256_cmpeq_epi32(_mm256_and_si256(bits, last), _mm256_setzero_si256());
+    __m256i up = _mm256_andnot_si256(nan, _mm256_add_epi32(even, _mm256_set1_epi32(0x8000)));
+    __m256i half = _mm256_shuffle_epi8(_mm256_add_epi32(bits, up), upper);
     _mm_storeu_si128((__m128i *)at,
-                     _mm_packus_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
+                     _mm_unpacklo_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }
