@@ -7,6 +7,7 @@
  *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
+ *   tensors.c     small norms of PyTorch's tensors
  *   module.c      the module
  *
  * State is static: the module refuses to load in a second interpreter (module.c). */
@@ -109,6 +110,12 @@ typedef struct rows_call {
 lnorm_status run_rows_forward(const rows_call *call);
 lnorm_status run_rows_backward(const rows_call *call);
 
+/* One of the two, without the interpreter's lock where it is long. None, or NULL and an exception. */
+PyObject *run_rows(lnorm_status (*run)(const rows_call *call), const rows_call *call);
+
+/* -1 and a TypeError where a function of positional arguments got another number of them. */
+int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name);
+
 PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
@@ -123,5 +130,12 @@ PyObject *rms_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssi
 PyObject *set_general(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 extern const char layer_norm_doc[], rms_norm_doc[], layer_norm_backward_doc[], rms_norm_backward_doc[];
 extern const char set_general_doc[];
+
+/* ---- tensors.c --------------------------------------------------------------------------------------------------- */
+
+PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *small_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *small_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char set_tensors_doc[], small_norm_doc[], small_norm_backward_doc[];
 
 #endif

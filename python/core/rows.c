@@ -80,7 +80,7 @@ static int read_scalars(rows_call *call, PyObject *const *front, PyObject *const
     return 0;
 }
 
-static PyObject *run_call(lnorm_status (*run)(const rows_call *), const rows_call *call) {
+PyObject *run_rows(lnorm_status (*run)(const rows_call *), const rows_call *call) {
     lnorm_status status;
     /* Beyond 2^60 elements the library refuses; before that the product fits. */
     int small = call->rows < KEEP_LOCK_BELOW && call->cols < KEEP_LOCK_BELOW &&
@@ -97,7 +97,7 @@ static PyObject *run_call(lnorm_status (*run)(const rows_call *), const rows_cal
     Py_RETURN_NONE;
 }
 
-static int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name) {
+int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name) {
     if (given == expected)
         return 0;
     PyErr_Format(PyExc_TypeError, "%s() takes %zd positional arguments (%zd given)", name, expected, given);
@@ -120,7 +120,7 @@ PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         read_scalars(&call, arguments, arguments + 8))
         return NULL;
     call.x = at[0], call.y = at[1], call.weight = at[2], call.bias = at[3], call.mean = at[4], call.rstd = at[5];
-    return run_call(run_rows_forward, &call);
+    return run_rows(run_rows_forward, &call);
 }
 
 const char rows_backward_doc[] =
@@ -137,5 +137,5 @@ PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t
         read_scalars(&call, arguments, arguments + 8))
         return NULL;
     call.dy = at[0], call.x = at[1], call.weight = at[2], call.dx = at[3], call.dweight = at[4], call.dbias = at[5];
-    return run_call(run_rows_backward, &call);
+    return run_rows(run_rows_backward, &call);
 }

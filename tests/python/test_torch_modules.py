@@ -1,5 +1,6 @@
 """The modules, replace and restore, and the choice of arithmetic."""
 import copy
+import doctest
 
 import pytest
 
@@ -12,6 +13,13 @@ import lnorm.torch as ours
 class OwnNorm(nn.LayerNorm):
     def forward(self, x):
         return super().forward(x) * 2
+
+
+def test_examples_in_the_documentation():
+    import lnorm.torch.functional, lnorm.torch.modules
+    for module in (lnorm.torch.functional, lnorm.torch.modules):
+        result = doctest.testmod(module)
+        assert result.attempted and not result.failed
 
 
 def model():

@@ -270,7 +270,7 @@ def test_copies_and_pickles():
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader_workers(context):
     expected = [Norms()[i] for i in range(8)]
-    loader = DataLoader(Norms(), batch_size=None, num_workers=2, multiprocessing_context=context)
+    loader = DataLoader(Norms(), batch_size=None, num_workers=1, multiprocessing_context=context)
     assert_equal(list(loader), expected)
 
 

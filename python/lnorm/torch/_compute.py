@@ -10,8 +10,18 @@ from ._arithmetic import is_fast
 KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM}
 DTYPES = {torch.float64: _core.F64, torch.float32: _core.F32, torch.float16: _core.F16, torch.bfloat16: _core.BF16}
 
-# Below so many elements the library uses the calling thread alone, so level 1, which is the shorter way, loses nothing.
+# From so many elements on the library uses several threads (lnorm_execute in lnorm.h).
 ALONE_BELOW = 32768
+
+# Types that are no more than a tensor. (torch.nn.Buffer makes objects of the first.)
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+# From here on _core.small_norm knows PyTorch's tensors; where PyTorch is too old for that it always says None.
+if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like)
+
+# How many threads work at a norm: as many as at PyTorch's own operators. (No bit depends on it.)
+threads = torch.get_num_threads
 
 
 def checked_eps(kind, eps, dtype):
@@ -35,58 +45,43 @@ def empty_like(x, kind):
 def forward(x, weight, bias, kind, extent, eps, fast):
     """y, for operands of any strides and of any of the four element types."""
     eps = checked_eps(kind, eps, x.dtype)
+    if _may_be_small(x, kind, extent, fast):
+        y = _core.small_norm(KINDS[kind], x, x.shape[-extent:], weight, bias, eps)
+        if y is not None:
+            return y
     y = empty_like(x, kind)
-    if _is_rows(x, weight, bias, kind, fast) and _belongs(x, weight, extent) and _belongs(x, bias, extent):
-        _rows_forward(x, y, weight, bias, kind, extent, eps)
-    else:
-        _execute(kind, _core.FORWARD, extent, eps, fast, x=x, weight=weight, bias=bias, y=y)
+    _execute(kind, _core.FORWARD, extent, eps, fast, x=x, weight=weight, bias=bias, y=y)
     return y
 
 
 def backward(dy, x, weight, bias, kind, extent, eps, fast, mask):
-    """(dx, dweight, dbias); one that `mask` does not ask for has no elements. Parameters that a call does not have
-    have no gradient, either. Of bias only the shape and the type matter."""
+    """(dx, dweight, dbias); one that `mask` does not ask for has no elements. Of bias only shape and type matter."""
+    return tuple(x.new_empty(0) if gradient is None else gradient
+                 for gradient in gradients(dy, x, weight, bias, kind, extent, eps, fast, tuple(mask)))
+
+
+def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask):
+    """The same with None for what `mask` does not ask for."""
     eps = checked_eps(kind, eps, x.dtype)
+    if _may_be_small(x, kind, extent, fast):
+        found = _core.small_norm_backward(KINDS[kind], x, x.shape[-extent:], weight, bias, eps, dy, mask)
+        if found is not None:
+            return found
     dx = empty_like(x, kind) if mask[0] else None
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if mask[1] else None
     dbias = torch.empty_like(bias, memory_format=torch.contiguous_format) if mask[2] else None
-    if _is_rows(x, weight, bias, kind, fast) and dy.is_contiguous() and dy.dtype == x.dtype and dy.shape == x.shape \
-            and _belongs(x, weight, extent) and _belongs(x, bias, extent):
-        cols = _cols(x, extent)
-        _call(_core.rows_backward, KINDS[kind], DTYPES[x.dtype], dy.data_ptr(), x.data_ptr(), _address(weight),
-              _address(dx), _address(dweight), _address(dbias), x.numel() // cols, cols, eps)
-    else:
-        _execute(kind, _core.BACKWARD, extent, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight,
-                 dbias=dbias)
-    return tuple(x.new_empty(0) if gradient is None else gradient for gradient in (dx, dweight, dbias))
+    _execute(kind, _core.BACKWARD, extent, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    return dx, dweight, dbias
 
 
-def _is_rows(x, weight, bias, kind, fast):
-    dtype = x.dtype
-    return (kind in ("layer", "rms") and 0 < x.numel() < ALONE_BELOW and not is_fast(fast) and dtype in DTYPES
-            and x.is_contiguous()
-            and (weight is None or (weight.dtype == dtype and weight.is_contiguous()))
-            and (bias is None or (bias.dtype == dtype and bias.is_contiguous())))
-
-
-def _belongs(x, parameter, extent):
-    return parameter is None or (0 < extent <= x.dim() and parameter.shape == x.shape[-extent:])
-
-
-def _cols(x, extent):
-    return x.shape[-1] if extent == 1 else x.shape[-extent:].numel()
-
-
-def _rows_forward(x, y, weight, bias, kind, extent, eps):
-    cols = _cols(x, extent)
-    _call(_core.rows_forward, KINDS[kind], DTYPES[x.dtype], x.data_ptr(), y.data_ptr(), _address(weight),
-          _address(bias), 0, 0, x.numel() // cols, cols, eps)
+def _may_be_small(x, kind, extent, fast):
+    return kind in ("layer", "rms") and not is_fast(fast) and 0 < extent <= x.dim()
 
 
 def _execute(kind, what, extent, eps, fast, **operands):
     shape = {"groups": extent} if kind == "group" else {"normalized_shape": _normalized_shape(operands["x"], extent)}
     _call(_core.execute, _kind(kind), what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
-          threads=torch.get_num_threads(), **shape,
+          threads=threads(), **shape,
           **{name: _description(name, tensor) for name, tensor in operands.items()})
 
 
@@ -100,10 +95,6 @@ def _normalized_shape(x, extent):
     if not 0 < extent <= x.dim():
         raise RuntimeError(f"extent: expected 1 to {x.dim()} axes, got {extent}")
     return x.shape[-extent:]
-
-
-def _address(tensor):
-    return 0 if tensor is None else tensor.data_ptr()
 
 
 def _description(name, tensor):

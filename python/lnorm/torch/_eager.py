@@ -7,11 +7,14 @@ import torch
 from torch._C import DispatchKey, DispatchKeySet, _dispatch_tls_local_include_set as included_keys
 from torch.autograd import forward_ad
 
+from ._compute import PLAIN_TYPES
+
+
 # What this thread's dispatcher includes of its own accord, outside and inside torch.inference_mode. Transforms, tracers
 # and modes all work by adding keys.
 _INFERENCE = DispatchKeySet(DispatchKey.BackendSelect)
 _QUIET = frozenset(keys.raw_repr() for keys in (_INFERENCE, _INFERENCE.add(DispatchKey.ADInplaceOrView)))
-_TYPES = frozenset((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer))
+_TYPES = frozenset(PLAIN_TYPES)
 
 
 def no_mode_is_on():

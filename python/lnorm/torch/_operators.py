@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
+from .. import _core
 from . import _compute, _formulas
 from ._eager import is_plain, no_mode_is_on
 
@@ -96,9 +97,10 @@ class Norm(_Recorded):
     def backward(ctx, dy):
         x, weight, bias = ctx.saved_tensors
         mask = ctx.needs_input_grad[1:4]
-        gradients = _backward(ctx.plain, dy, x, weight, bias, *ctx.how, mask)
-        return (None, *(gradient if wanted else None for gradient, wanted in zip(gradients, mask)),
-                *(None for _ in ctx.how))
+        if ctx.plain and not torch.is_grad_enabled() and is_plain(dy) and no_mode_is_on():
+            return None, *_compute.gradients(dy, x, weight, bias, *ctx.how, mask), None, None, None, None
+        found = norm_backward(dy, x, weight, bias, *ctx.how, mask)
+        return None, *(gradient if wanted else None for gradient, wanted in zip(found, mask)), None, None, None, None
 
     @staticmethod
     def jvp(ctx, keys, x_t, weight_t, bias_t, *how):
@@ -106,6 +108,34 @@ class Norm(_Recorded):
             view = _formulas.View(x, weight, *ctx.how[:3])
             tangent = _formulas.forward_tangent(view, x_t, weight_t, bias_t)
             return view.narrow(tangent.expand(view.shape))
+
+
+class SmallNorm(Function):
+    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. The output is None
+    where _core.small_norm does not take the operands."""
+
+    record = classmethod(_Recorded.record.__func__)
+
+    @staticmethod
+    def forward(ctx, code, x, normalized_shape, weight, bias, eps):
+        y = _core.small_norm(code, x, normalized_shape, weight, bias, eps)
+        ctx.save_for_backward(x, weight, bias)
+        ctx.how = code, normalized_shape, eps
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, weight, bias = ctx.saved_tensors
+        (code, shape, eps), wanted = ctx.how, ctx.needs_input_grad
+        mask = wanted[1], wanted[3], wanted[4]
+        found = None
+        if no_mode_is_on() and not torch.is_grad_enabled():
+            found = _core.small_norm_backward(code, x, shape, weight, bias, eps, dy, mask)
+        if found is None:
+            kind = "rms" if code == _core.RMS_NORM else "layer"
+            found = norm_backward(dy, x, weight, bias, kind, len(shape), eps, False, mask)
+            found = [gradient if asked else None for gradient, asked in zip(found, mask)]
+        return None, found[0], None, found[1], found[2], None
 
 
 class NormBackward(_Recorded):
@@ -129,7 +159,7 @@ class NormBackward(_Recorded):
         view = _formulas.View(x, weight, *ctx.how[:3])
         by_dy, by_x, by_weight = _formulas.double_backward(view, dy, v, v_weight, v_bias, bias)
         expand = lambda a: None if a is None else view.narrow(a.expand(view.shape))
-        return None, expand(by_dy), expand(by_x), by_weight, None, *(None for _ in ctx.how), None
+        return None, expand(by_dy), expand(by_x), by_weight, None, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx, keys, dy_t, x_t, weight_t, *others):
@@ -140,12 +170,6 @@ class NormBackward(_Recorded):
             zeros = (x, weight, bias)
             return tuple(x.new_zeros(0) if not wanted else torch.zeros_like(zero) if tangent is None else shape(tangent)
                          for tangent, wanted, shape, zero in zip(tangents, ctx.mask, shaped, zeros))
-
-
-def _backward(plain, dy, *arguments):
-    if plain and not torch.is_grad_enabled() and type(dy) is torch.Tensor and is_plain(dy) and no_mode_is_on():
-        return _compute.backward(dy, *arguments)
-    return norm_backward(dy, *arguments)
 
 
 def _batch_first(tensor, dim, size):

@@ -6,11 +6,14 @@ from typing import List, Optional
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 from torch.overrides import handle_torch_function, has_torch_function_variadic
 
+from .. import _core
 from . import _compute
-from ._eager import all_plain, records
-from ._operators import Norm
+from ._arithmetic import is_fast
+from ._eager import all_plain, no_mode_is_on, records
+from ._operators import Norm, SmallNorm
 
 
 def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
@@ -26,6 +29,10 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
                                          bias=bias, eps=eps, fast=fast)
         if _is_foreign(input, eps):
             return F.layer_norm(input, normalized_shape, weight, bias, eps)
+        if not (is_dynamo_compiling() or is_fast(fast)):
+            y = _small_norm(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps)
+            if y is not None:
+                return y
     if not (_takes(input, weight, bias, False) and _is_tail(input, normalized_shape, weight, bias)):
         return F.layer_norm(input, normalized_shape, weight, bias, eps)
     return _norm(input, weight, bias, "layer", len(normalized_shape), eps, fast)
@@ -42,8 +49,12 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         if has_torch_function_variadic(input, weight):
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
-        if _is_foreign(input, eps):
+        if _is_foreign(input, 0.0 if eps is None else eps):
             return F.rms_norm(input, normalized_shape, weight, eps)
+        if not (eps is None or is_dynamo_compiling() or is_fast(fast)):
+            y = _small_norm(_core.RMS_NORM, input, normalized_shape, weight, None, eps)
+            if y is not None:
+                return y
     if not (_takes(input, weight, None, True) and _is_tail(input, normalized_shape, weight, None)):
         return F.rms_norm(input, normalized_shape, weight, eps)
     return _norm(input, weight, None, "rms", len(normalized_shape), eps, fast)
@@ -88,7 +99,16 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
 
 def _is_foreign(input, eps):
     return not isinstance(input, Tensor) or not (
-        type(eps) is float or eps is None or isinstance(eps, (numbers.Real, torch.SymFloat)))
+        type(eps) is float or isinstance(eps, (numbers.Real, torch.SymFloat)))
+
+
+def _small_norm(code, input, normalized_shape, weight, bias, eps):
+    """y of an ordinary small norm in eager mode, by the shortest way; None where something about it is special."""
+    if input.numel() >= _compute.ALONE_BELOW or not no_mode_is_on():
+        return None
+    if records(input, weight, bias):
+        return SmallNorm.record(code, input, normalized_shape, weight, bias, eps)
+    return _core.small_norm(code, input, normalized_shape, weight, bias, eps)
 
 
 def _takes(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mixed: bool) -> bool:
@@ -142,7 +162,7 @@ def _positions(input: Tensor) -> int:
 def _norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], kind: str, extent: int,
           eps: Optional[float], fast: Optional[bool]) -> Tensor:
     if not torch.jit.is_scripting():
-        if not torch.compiler.is_compiling() and all_plain(input, weight, bias):
+        if not is_dynamo_compiling() and all_plain(input, weight, bias):
             if records(input, weight, bias):
                 return Norm.record(None, input, weight, bias, kind, extent, eps, fast)
             return _compute.forward(input, weight, bias, kind, extent, eps, fast)
