@@ -10,8 +10,8 @@ directory=$1
 show cmake -S "$root" -B "$directory" -DLNORM_TESTS=ON -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc \
     -DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic -DLNORM_NO_AVX512" >/dev/null
 tests="test_cases test_exact test_kernels test_plan test_layer test_level1 test_layouts test_refused_op
-    test_refused_tensors test_extremes test_threads test_pool test_processes test_words test_files test_faults
-    fuzz_npy fuzz_safetensors fuzz_calls fuzz_arguments same_bits"
+    test_refused_tensors test_extremes test_threads test_pool test_processes test_words test_running
+    test_files test_faults fuzz_npy fuzz_safetensors fuzz_calls fuzz_arguments same_bits"
 show cmake --build "$directory" --parallel "${JOBS:-2}" --target $tests lnorm_cli >"$directory/build.log"
 find "$directory" -name '*.gcda' -delete
 these="^($(echo $tests | tr ' ' '|')|cli_test_.*)\$"

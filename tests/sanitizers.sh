@@ -14,7 +14,7 @@ shift
 [ $# -gt 0 ] || set -- address memory thread
 clang=$(find_clang)
 core="test_plan test_layer test_level1 test_layouts test_refused_op test_refused_tensors test_extremes test_words
-    test_threads test_pool test_processes test_kernels"
+    test_running test_threads test_pool test_processes test_kernels"
 
 # check NAME COMPILER FLAGS TARGET...: builds, then runs the tests of the targets' names and the program's.
 check() {

@@ -27,8 +27,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["src/*.c", "src/*.h", "src/kernels/*", "src/simd/vec_*.h"]
-TESTS = ["test_level1", "test_plan", "test_layer", "test_refused_op", "test_refused_tensors", "test_pool",
-         "test_layouts", "test_extremes", "test_threads", "fuzz_calls", "test_cases", "test_exact", "test_kernels"]
+TESTS = ["test_level1", "test_running", "test_plan", "test_layer", "test_refused_op", "test_refused_tensors",
+         "test_pool", "test_layouts", "test_extremes", "test_threads", "fuzz_calls", "test_cases", "test_exact",
+         "test_kernels"]
 
 SWAPS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
          "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["+"], "/": ["*"], "%": ["/"], "+=": ["-="],
