@@ -86,11 +86,12 @@ def draw(path, curves):
     from matplotlib import pyplot
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(7, 5), sharex=True, height_ratios=(3, 1),
                                              layout="constrained")
-    for (name, losses), style in zip(curves.items(), ("-", "--", ":")):
-        above.plot(losses, style, label=name, linewidth=1.2)
+    for (name, losses), style, colour in zip(curves.items(), ("-", "--", ":"), ("C0", "C1", "C2")):
+        above.plot(losses, style, color=colour, label=name, linewidth=1.2)
         if losses is not curves["torch"]:
             difference = [abs(a - b) for a, b in zip(losses, curves["torch"])]
-            below.semilogy(range(len(losses)), [max(d, 1e-8) for d in difference], style, linewidth=1, label=name)
+            below.semilogy(range(len(losses)), [max(d, 1e-8) for d in difference], style, color=colour,
+                           linewidth=1)
     above.set_ylabel("loss")
     above.legend()
     below.set_ylabel("difference\nfrom torch")
