@@ -14,7 +14,7 @@ enum {
     LN_WINDOW_ROWS = 256,       /* rows of larger groups that are transposed at once */
     LN_WINDOW_COLUMNS = 16,     /* and columns: a line of f32 */
     LN_WINDOW_PITCH = LNORM_BLOCK + LN_WINDOW_ROWS + 24, /* columns must not share a set of the cache */
-    LN_WINDOW_SUMS = 48 << 10   /* bytes of the sums of their blocks */
+    LN_WINDOW_SUMS = 36 << 10   /* bytes of the sums of their blocks */
 };
 
 /* A strip of columns. */
