@@ -19,12 +19,15 @@ python=${PYTHON:-python3}
 environment=$build/python-venv
 [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
 python=$environment/bin/python
-"$python" -c 'import abi3audit, hypothesis, ml_dtypes, numpy, pytest, setuptools, wheel' 2>/dev/null ||
-    "$python" -m pip install --quiet 'numpy>=2' pytest hypothesis ml_dtypes 'setuptools>=74' wheel abi3audit
+# torch 2.13.0 is what docs/pytorch.md is about, and its tests come from inside of that version.
+"$python" -c 'import abi3audit, expecttest, hypothesis, ml_dtypes, mypy, numpy, onnx, onnxruntime_extensions, pytest, \
+setuptools, torch, wheel' 2>/dev/null ||
+    "$python" -m pip install --quiet 'numpy>=2' pytest hypothesis ml_dtypes 'setuptools>=74' wheel abi3audit mypy \
+        torch==2.13.0 expecttest onnx onnxruntime onnxruntime-extensions
 
 wheels=$build/python-wheel
 rm -rf "$wheels"
 SOURCE_DATE_EPOCH=1000000000 "$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$wheels" .
 wheel=$(echo "$wheels"/lnorm-*.whl)
 "$python" -m pip install --quiet --no-deps --force-reinstall "$wheel"
-LNORM_WHEEL=$wheel "$python" -m pytest -q -p no:cacheprovider tests/python "$@"
+LNORM_WHEEL=$wheel "$python" -m pytest -q -p no:cacheprovider tests/python -rs "$@"
