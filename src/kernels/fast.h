@@ -194,8 +194,8 @@ static inline void ln_fast_column_at(const ln_fast_group *group, ln_column_sums 
 }
 
 /* Terms of a run of n <= 256 elements, g and g*xhat, added as eight rows of 32. */
-static inline void ln_fast_run_lanes(const ln_fast_group *group, int k, int64_t first, int64_t n, double g_lane[LNORM_LANES],
-                                     double product_lane[LNORM_LANES]) {
+static inline void ln_fast_run_lanes(const ln_fast_group *group, int k, int64_t first, int64_t n,
+                                     double g_lane[LNORM_LANES], double product_lane[LNORM_LANES]) {
     float g[LNORM_BLOCK] = {0.0f}, product[LNORM_BLOCK] = {0.0f};
     for (int64_t j = 0; j < n; j++) {
         g[j] = ln_fast_g_at(group, k, first + j);
