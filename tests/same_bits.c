@@ -2,7 +2,8 @@
  * every machine, must print exactly tests/vectors/same_bits.txt. Needs lnorm.h and the C library, nothing else.
  *
  *     same_bits            as it is
- *     same_bits hostile    called with upward rounding and, where there is such a thing, with subnormals flushed to 0
+ *     same_bits hostile    called in each rounding mode and, where there is such a thing, with subnormals flushed to 0
+ *                          and traps unmasked; a way of running an operation has an environment of its own
  *
  * Each operation runs in several ways: memory layouts, with and without workspace, tasks from the last to the first,
  * level 1 where it fits. A way whose bits differ from the first one's is printed, and the exit status is 1.
@@ -11,11 +12,7 @@
  * every NaN replaced by the positive quiet one without payload. Inputs are bit patterns made of integers by splitmix64:
  * there is no floating-point arithmetic in this file that a rounding mode or a compiler could change. */
 #include "same_bits_data.h"
-#include <fenv.h>
 #include <inttypes.h>
-#if defined __SSE2__
-#include <emmintrin.h>
-#endif
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
@@ -122,47 +119,7 @@ static void make_role(const operation *o, int role, view *v, enum layout layout,
     fill_view(v, fill, o->ndim && o->shape[o->ndim - 1] > 0 ? o->shape[o->ndim - 1] : 1, seed + (uint64_t)role);
 }
 
-/* ---- a hostile caller ------------------------------------------------------------------------------------------ */
-
-static int hostile;
-
-/* Flush subnormal results and operands to zero where the machine has such a mode; 0 where it has none. */
-static unsigned long flush_mode(int set) {
-#if defined __SSE2__
-    if (set)
-        _mm_setcsr(_mm_getcsr() | 0x8040u);
-    return _mm_getcsr() & 0x8040u;
-#elif defined __aarch64__
-    uint64_t control;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    if (set) {
-        control |= UINT64_C(1) << 24;
-        __asm__ volatile("msr fpcr, %0" : : "r"(control));
-    }
-    return (unsigned long)(control & UINT64_C(1) << 24);
-#else
-    (void)set;
-    return 0;
-#endif
-}
-
-static fenv_t friendly;
-static unsigned long flushed;
-
-static void enter_hostile(void) {
-    fegetenv(&friendly);
-    if (!hostile)
-        return;
-    fesetround(FE_UPWARD);
-    flushed = flush_mode(1);
-}
-
-/* The library must have left the environment as it was. */
-static int leave_hostile(void) {
-    int kept = !hostile || (fegetround() == FE_UPWARD && flush_mode(0) == flushed);
-    fesetenv(&friendly);
-    return kept;
-}
+#include "same_bits_hostile.h"
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
@@ -242,10 +199,12 @@ static uint64_t run_way(const operation *o, const struct way *way, uint64_t seed
         make_role(o, role, &views[role], way->layout, seed);
         memcpy((char *)&io + roles[role].member, &tensor, sizeof tensor);
     }
-    enter_hostile();
+    enter_hostile((int)(way - ways));
     status = way->flags & LEVEL1 ? run_level1(o, &io, way->flags) : run_plan(o, &io, way->flags, &error);
-    if (!leave_hostile())
+    if (!leave_hostile()) {
         printf("the floating-point environment was changed: ");
+        return 0;
+    }
     if (status) {
         printf("%s: %s: ", lnorm_status_string(status), error.message);
         return 0;

@@ -101,8 +101,8 @@ static uint64_t finite_value(int format, int kind, int64_t column, uint64_t rand
     return sign | (one - 3 + (random >> 3) % 5) << mantissa | fraction;
 }
 
-/* Rows at both sides of what the arithmetic compares with: mean^2/variance about 75, 62, 53; a mean about 2^99, 2^100; a
- * spread about 2^scale. */
+/* Rows at both sides of what the arithmetic compares with: mean^2/variance about 75, 62, 53; a mean about 2^99, 2^100;
+ * a spread about 2^scale. */
 enum { LIMIT_KINDS = 15 };
 static uint64_t limit_value(int format, int64_t row, uint64_t random) {
     static const struct {

@@ -15,8 +15,8 @@ static void list_limits(void) {
             }
 }
 
-/* The narrow arithmetic before its last rounding, which hides the order of sums and which path was taken: every output is
- * f64, and so there is no weight. */
+/* The narrow arithmetic before its last rounding, which hides the order of sums and which path was taken: every output
+ * is f64, and so there is no weight. */
 static void list_unrounded(void) {
     static const mix unrounded[] = {{"f32-f64", F32, F64, F64, F64, F64}, {"bf16-f64", BF16, F64, F64, F64, F64}};
     static const struct {

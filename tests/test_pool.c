@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fenv.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -140,6 +141,41 @@ static void test_results(void **state) {
         check_results(which, LNORM_FORWARD);
         check_results(which, LNORM_BACKWARD);
     }
+}
+
+/* Tasks that leave the pool's threads, and the caller's, in another environment; then results as ever. */
+static void spoil(void *argument, int64_t index) {
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    meet(argument, index);
+    environment_set(modes[index], 1, (int)index % 2);
+}
+
+static void test_hostile_threads(void **state) {
+    (void)state;
+    for (int which = 0; which < 3; which++)
+        for (int pass = LNORM_FORWARD; pass <= LNORM_BACKWARD; pass++) {
+            scene s, expected;
+            atomic_int here = 0;
+            uint64_t before, after;
+            lnorm_status status;
+            lnorm_pool *pool = pool_of(2);
+            const lnorm_executor *executor = lnorm_pool_executor(pool);
+            make_scene(&s, which, (lnorm_pass)pass);
+            make_scene(&expected, which, (lnorm_pass)pass);
+            run_scene(&expected, NULL, 1);
+            executor->parallel_for(executor->context, 2, spoil, &here);
+            before = environment_get();
+            status = lnorm_run(&s.op, &s.io, executor, NULL);
+            after = environment_get();
+            environment_reset();
+            assert_int_equal(here, 2);
+            assert_int_equal(status, LNORM_OK);
+            assert_true(before == after);
+            assert_same_outputs(&s, &expected);
+            lnorm_pool_destroy(pool);
+            scene_free(&s);
+            scene_free(&expected);
+        }
 }
 
 /* -- Callers at once, and within tasks ---------------------------------------------------------------------------- */
@@ -422,6 +458,7 @@ static void test_arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_task_once),  cmocka_unit_test(test_results),
+        cmocka_unit_test(test_hostile_threads),
         cmocka_unit_test(test_many_callers),    cmocka_unit_test(test_nested),
         cmocka_unit_test(test_fork_before_and_after), cmocka_unit_test(test_fork_during),
         cmocka_unit_test(test_creation_fails),  cmocka_unit_test(test_threads_come_and_go),

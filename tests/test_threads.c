@@ -9,10 +9,21 @@
 
 enum { THREADS = 4 };
 
-static const mix mixes[] = {{{2, 32, 1}, {2, 32, 1}, {2, 32, 1}},
-                            {{4, 16, 1}, {4, 16, 1}, {2, 32, 1}},
-                            {{2, 64, 1}, {2, 64, 1}, {2, 64, 1}}};
-enum { MIXES = sizeof mixes / sizeof *mixes };
+/* How a sample is run. Between them: every conversion, both arithmetics, the kernels of rows and those of columns. */
+typedef struct variety {
+    mix types;
+    lnorm_arithmetic arithmetic;
+    layout order;
+} variety;
+static const variety varieties[] = {
+    {{{2, 32, 1}, {2, 32, 1}, {2, 32, 1}}, LNORM_ACCURATE, DENSE},
+    {{{4, 16, 1}, {4, 16, 1}, {2, 32, 1}}, LNORM_ACCURATE, DENSE},
+    {{{2, 64, 1}, {2, 64, 1}, {2, 64, 1}}, LNORM_ACCURATE, DENSE},
+    {{{2, 16, 1}, {2, 32, 1}, {2, 64, 1}}, LNORM_ACCURATE, TRANSPOSED},
+    {{{2, 32, 1}, {2, 32, 1}, {2, 32, 1}}, LNORM_FAST, DENSE},
+    {{{4, 16, 1}, {2, 32, 1}, {2, 32, 1}}, LNORM_FAST, NEGATIVE},
+};
+enum { VARIETIES = sizeof varieties / sizeof *varieties };
 
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { MODES = sizeof modes / sizeof *modes };
@@ -27,9 +38,11 @@ static void add_subnormals(scene *s) {
 }
 
 /* A sample with its expected outputs in `expected`. */
-static void prepare(scene *s, scene *expected, const sample *p, mix types, uint64_t seed) {
-    scene_of_sample(s, p, types, DENSE, seed);
-    scene_of_sample(expected, p, types, DENSE, seed);
+static void prepare(scene *s, scene *expected, const sample *p, const variety *v, uint64_t seed) {
+    sample chosen = *p;
+    chosen.op.arithmetic = v->arithmetic;
+    scene_of_sample(s, &chosen, v->types, v->order, seed);
+    scene_of_sample(expected, &chosen, v->types, DENSE, seed);
     add_subnormals(s);
     add_subnormals(expected);
     scene_run_with_workspace(expected);
@@ -60,7 +73,7 @@ typedef struct worker {
 static void *work(void *argument) {
     const worker *w = argument;
     engine *e = w->engine;
-    environment_set(modes[w->number % MODES], (int)(w->number % 2), 0);
+    environment_set(modes[w->number % MODES], (int)(w->number % 2), w->number > 1);
     for (int phase = 0; phase < lnorm_plan_phases(e->plan); phase++) {
         for (int64_t i = w->number; i < lnorm_plan_tasks(e->plan, phase); i += THREADS)
             if (lnorm_plan_run(e->plan, e->io, phase, i))
@@ -89,10 +102,10 @@ static void test_thread_i_of_n(void **state) {
     sample p;
     (void)state;
     for (int i = 0; sample_at(i, &p); i++)
-        for (int m = 0; m < MIXES; m++) {
+        for (int m = 0; m < VARIETIES; m++) {
             scene s, expected;
             lnorm_plan plan;
-            prepare(&s, &expected, &p, mixes[m], 1);
+            prepare(&s, &expected, &p, &varieties[m], 1);
             assert_int_equal(lnorm_plan_init(&plan, &s.op, &s.io, NULL), LNORM_OK);
             run_engine(&plan, &s.io);
             assert_same_outputs(&s, &expected);
@@ -166,7 +179,7 @@ typedef struct hostile_run {
 
 static void take_one(hostile_run *run, int64_t k, int mode) {
     uint64_t before;
-    environment_set(modes[mode], 1, 0);
+    environment_set(modes[mode], 1, mode % 2);
     before = environment_get();
     run->task(run->argument, run->number[k]);
     if (environment_get() != before)
@@ -270,11 +283,11 @@ static void test_hostile_executor(void **state) {
     int64_t more = 0;
     (void)state;
     for (int i = 0; sample_at(i, &p); i++)
-        for (int m = 0; m < MIXES; m++)
+        for (int m = 0; m < VARIETIES; m++)
             for (int one = 0; one < 2; one++) {
                 scene s, expected;
                 hostile h = {.one_at_a_time = one, .seed = (uint64_t)i};
-                prepare(&s, &expected, &p, mixes[m], 3);
+                prepare(&s, &expected, &p, &varieties[m], 3);
                 run_hostile(&s, &h);
                 assert_same_outputs(&s, &expected);
                 scene_reset(&s, 3);
@@ -303,6 +316,8 @@ static void test_large_work(void **state) {
             op.pass = (lnorm_pass)pass;
             scene_make(&s, &op, 2, shapes[i], all_f32, DENSE, 5);
             scene_make(&expected, &op, 2, shapes[i], all_f32, DENSE, 5);
+            add_subnormals(&s);
+            add_subnormals(&expected);
             scene_run_with_workspace(&expected);
             assert_int_equal(lnorm_run(&s.op, &s.io, &executor, NULL), LNORM_OK);
             assert_same_outputs(&s, &expected);
@@ -331,7 +346,7 @@ static void test_nested(void **state) {
     (void)state;
     for (int i = 0; sample_at(i, &p); i++) {
         scene outer, expected, inner, inner_expected;
-        prepare(&outer, &expected, &p, all_f32, 3);
+        prepare(&outer, &expected, &p, &varieties[i % VARIETIES], 3);
         scene_of_sample(&inner, &p, all_f32, DENSE, 4);
         scene_of_sample(&inner_expected, &p, all_f32, DENSE, 4);
         scene_run(&inner_expected);
@@ -400,13 +415,15 @@ static void test_environment_of_the_caller(void **state) {
     sample p;
     (void)state;
     for (int i = 0; sample_at(i, &p); i++)
-        for (int m = 0; m < MIXES; m++) {
+        for (int m = 0; m < VARIETIES; m++) {
             scene s, expected;
             p.op.eps = 0;
-            prepare(&s, &expected, &p, mixes[m], 7);
+            prepare(&s, &expected, &p, &varieties[m], 7);
+            give_workspace(&s);
             for (int mode = 0; mode < MODES; mode++)
                 for (int flush = 0; flush < 2; flush++)
-                    check_environment(&s, &expected, mode, flush, mode == 0);
+                    check_environment(&s, &expected, mode, flush, (mode + m) % 2);
+            free(s.io.workspace);
             scene_free(&s);
             scene_free(&expected);
         }
