@@ -17,11 +17,12 @@ demo: ## gets what the program needs (jansson, MPFR), builds it and shows it at 
 	examples/demo.sh $(BUILD)/lnorm
 
 # The tests' build is a directory of its own, so that a missing test library can never spoil the demo.
-check: ## gets what the tests need, builds, runs every test
+check: ## gets what the tests need, builds, runs every test, those of the Python package, too
 	@tools/setup.sh check
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
 	cd $(BUILD)/check && ctest --output-on-failure --parallel $(JOBS)
+	tools/check_python.sh $(BUILD)
 
 check-large: ## the test cases of up to 300 MB, too
 	@tools/setup.sh check

@@ -43,6 +43,12 @@ have_clang() {
     have "$(find_clang)"
 }
 
+# What the Python package is built and tested with.
+have_python() {
+    have "$1" && "$1" -c 'import ensurepip, os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' \
+        2>/dev/null
+}
+
 look() {
     required=
     optional=
@@ -55,7 +61,7 @@ look() {
     need have_header mpfr.h libmpfr-dev
     need have_header gmp.h libgmp-dev
     [ "$goal" = check ] || return 0
-    need have python3 python3
+    need have_python python3 python3 python3-venv python3-dev
     need have nm binutils
     need have_module cmocka libcmocka-dev
     want have gcc gcc
