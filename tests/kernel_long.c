@@ -176,13 +176,23 @@ typedef struct streamed {
     ln_record s;
 } streamed;
 
+/* A number below 1 in f32, and in both halves in f16 and bf16: bytes are compared, so there must be no NaN. */
+static float draw_any_type(dice *d) {
+    float value = (float)roll_unit(d);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits & 0xffff0000u) | bits >> 16;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 static streamed draw_streamed(uint64_t seed) {
     dice d = {seed};
     streamed r;
     for (int i = 0; i < STREAMED; i++) {
-        r.x[i] = (float)roll_unit(&d);
-        r.dy[i] = (float)roll_unit(&d);
-        r.weight[i] = (float)roll_unit(&d);
+        r.x[i] = draw_any_type(&d);
+        r.dy[i] = draw_any_type(&d);
+        r.weight[i] = draw_any_type(&d);
     }
     r.s = (ln_record){0.25, seed % 2 ? 0x1p-30 : 0.0, 0.0, 3.0, 0.125, 0.5};
     return r;
