@@ -43,7 +43,13 @@ def verify(arguments):
     return 0 if report.worst <= given.max_ulp else 1
 
 
-VERBS = {"info": info, "verify": verify}
+def compare(arguments):
+    """lnorm beside the libraries that are installed here: speed, accuracy, promises"""
+    from lnorm import _compare
+    return _compare.compare(arguments)
+
+
+VERBS = {"info": info, "verify": verify, "compare": compare}
 
 
 def main(arguments):

@@ -39,10 +39,10 @@ def save(path, tensors):
         offset += len(blob)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    _replace(path, [struct.pack("<Q", len(text)), text, *blobs])
+    replace_file(path, [struct.pack("<Q", len(text)), text, *blobs])
 
 
-def _replace(path, parts):
+def replace_file(path, parts):
     path = pathlib.Path(path).resolve()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".lnorm-", suffix=".tmp")
     try:
