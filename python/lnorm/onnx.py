@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import as_array, convert, empty
-from ._functions import _execute
+from ._call import execute
 
 # ONNX keeps epsilon and momentum in attributes of type float: f32.
 _EPSILON = float(np.float32(1e-5))
@@ -21,7 +21,8 @@ _STASH = {1: _core.F32, 10: _core.F16, 11: _core.F64, 16: _core.BF16}
 
 def _stash(stash_type):
     if stash_type not in _STASH:
-        raise ValueError(f"stash_type: expected 1 (float), 10 (float16), 11 (double) or 16 (bfloat16), got {stash_type}")
+        raise ValueError("stash_type: expected 1 (float), 10 (float16), 11 (double) or 16 (bfloat16), got "
+                         f"{stash_type}")
     return _STASH[stash_type]
 
 
@@ -41,13 +42,13 @@ def layer_normalization(X, Scale=None, B=None, *, axis=-1, epsilon=_EPSILON, sta
     >>> Mean, InvStdDev.round(4)
     (array([[2.]], dtype=float32), array([[1.2247]], dtype=float32))
     """
-    X = as_array(X)
+    X = as_array(X, "X")
     shape, element = _core.describe(X)
     axes = _axes_from(axis, len(shape))
     statistic = shape[: axes[0]] + (1,) * len(axes)
     Y, Mean, InvStdDev = empty(X, shape, element), *(empty(X, statistic, _stash(stash_type)) for _ in range(2))
-    _execute(_core.LAYER_NORM, _core.FORWARD, x=X, weight=as_array(Scale), bias=as_array(B), y=Y, mean=Mean,
-             rstd=InvStdDev, axes=axes, affine_broadcast=True, eps=epsilon, threads=None, fast=False)
+    execute(_core.LAYER_NORM, _core.FORWARD, x=X, weight=as_array(Scale, "Scale"), bias=as_array(B, "B"), y=Y,
+            mean=Mean, rstd=InvStdDev, axes=axes, affine_broadcast=True, eps=epsilon, threads=None, fast=False)
     return Y, Mean, InvStdDev
 
 
@@ -57,12 +58,12 @@ def rms_normalization(X, scale=None, *, axis=-1, epsilon=_EPSILON, stash_type=1)
     >>> lnorm.onnx.rms_normalization(np.array([[3.0, 4.0]], np.float32), epsilon=0.0).round(4)
     array([[0.8485, 1.1314]], dtype=float32)
     """
-    X, scale = as_array(X), as_array(scale)
+    X, scale = as_array(X, "X"), as_array(scale, "scale")
     _stash(stash_type)
     shape, element = _core.describe(X)
     Y = empty(X, shape, element if scale is None else _core.describe(scale)[1])
-    _execute(_core.RMS_NORM, _core.FORWARD, x=X, weight=scale, y=Y, axes=_axes_from(axis, len(shape)),
-             affine_broadcast=True, eps=epsilon, threads=None, fast=False)
+    execute(_core.RMS_NORM, _core.FORWARD, x=X, weight=scale, y=Y, axes=_axes_from(axis, len(shape)),
+            affine_broadcast=True, eps=epsilon, threads=None, fast=False)
     return Y
 
 
@@ -73,7 +74,7 @@ def group_normalization(X, scale, bias, *, num_groups, epsilon=_EPSILON, stash_t
     >>> lnorm.onnx.group_normalization(X, np.ones(4), np.zeros(4), num_groups=2, epsilon=0.0)[0, 0].round(4)
     array([-1.3416, -0.4472])
     """
-    X = as_array(X)
+    X = as_array(X, "X")
     _stash(stash_type)
     shape, element = _core.describe(X)
     if len(shape) < 2:
@@ -87,8 +88,8 @@ def group_normalization(X, scale, bias, *, num_groups, epsilon=_EPSILON, stash_t
         return parameter
 
     Y = empty(X, shape, element)
-    _execute(_core.GROUP_NORM, _core.FORWARD, x=X, weight=per_channel(scale), bias=per_channel(bias), y=Y,
-             groups=num_groups, eps=epsilon, threads=None, fast=False)
+    execute(_core.GROUP_NORM, _core.FORWARD, x=X, weight=per_channel(scale), bias=per_channel(bias), y=Y,
+            groups=num_groups, eps=epsilon, threads=None, fast=False)
     return Y
 
 
@@ -98,10 +99,10 @@ def instance_normalization(input, scale, B, *, epsilon=_EPSILON):
     >>> lnorm.onnx.instance_normalization(np.array([[[1.0, 3.0]]]), np.ones(1), np.zeros(1), epsilon=0.0)
     array([[[-1.,  1.]]])
     """
-    input = as_array(input)
+    input = as_array(input, "input")
     output = empty(input, *_core.describe(input))
-    _execute(_core.INSTANCE_NORM, _core.FORWARD, x=input, weight=as_array(scale), bias=as_array(B), y=output,
-             eps=epsilon, threads=None, fast=False)
+    execute(_core.INSTANCE_NORM, _core.FORWARD, x=input, weight=as_array(scale, "scale"),
+            bias=as_array(B, "B"), y=output, eps=epsilon, threads=None, fast=False)
     return output
 
 
@@ -117,11 +118,11 @@ def batch_normalization(X, scale, B, input_mean, input_var, *, epsilon=_EPSILON,
     >>> mean, var
     (array([1., 2.]), array([1. , 0.5]))
     """
-    X, input_mean, input_var = as_array(X), as_array(input_mean), as_array(input_var)
+    X, input_mean, input_var = as_array(X, "X"), as_array(input_mean, "input_mean"), as_array(input_var, "input_var")
     shape, element = _core.describe(X)
     Y = empty(X, shape, element)
-    run = functools.partial(_execute, _core.BATCH_NORM, _core.FORWARD, x=X, weight=as_array(scale), bias=as_array(B),
-                            y=Y, eps=epsilon, threads=None, fast=False)
+    run = functools.partial(execute, _core.BATCH_NORM, _core.FORWARD, x=X, weight=as_array(scale, "scale"),
+                            bias=as_array(B, "B"), y=Y, eps=epsilon, threads=None, fast=False)
     if not training_mode:
         run(statistics=_core.CONSTANT, mean=input_mean, variance=input_var)
         return Y
