@@ -1,10 +1,11 @@
-"""ONNX's normalisation operators, with ONNX's names, defaults and semantics, on arrays; and models rewritten to use them.
+"""ONNX's normalisation operators, with ONNX's names, defaults and semantics, on arrays; and models rewritten to them.
 
-The functions need NumPy only. run_node and replace need the package onnx, register the packages onnxruntime and
-onnxruntime-extensions. Each result is rounded once: where ONNX's own definition rounds the normalised values to the
-input's type before they are scaled, a 16-bit result here is the nearer one.
+The functions need NumPy only. run_node and replace need the package onnx, register the package onnxruntime and, without
+a library, onnxruntime-extensions. Each result is rounded once: where ONNX's own definition rounds the normalised values
+to the input's type before they are scaled, a 16-bit result here is the nearer one.
 """
 import functools
+import os
 
 import numpy as np
 
@@ -139,7 +140,7 @@ def _mixed(old, new, momentum):
     return convert(old.astype(np.float64) * momentum + new * (1.0 - momentum), old.dtype)
 
 
-# ---- Nodes and models ----------------------------------------------------------------------------------------------------
+# ---- Nodes and models ------------------------------------------------------------------------------------------------
 
 _FUNCTIONS = {
     "LayerNormalization": layer_normalization,
@@ -155,24 +156,29 @@ def run_node(node, inputs):
 
     inputs: arrays, None for those that are left out.
     """
-    import onnx
-
     if node.op_type not in _FUNCTIONS or node.domain not in ("", "ai.onnx"):
         raise ValueError(f"node: expected one of {', '.join(_FUNCTIONS)}, got {node.domain or 'ai.onnx'}."
                          f"{node.op_type}")
-    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-    outputs = _FUNCTIONS[node.op_type](*inputs, **attributes)
+    outputs = _FUNCTIONS[node.op_type](*inputs, **_attributes(node))
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     return outputs[: len(node.output)]
 
 
-_DOMAIN = "ai.onnx.contrib"  # onnxruntime-extensions looks for operators written in Python in this domain only
+_PYTHON_DOMAIN = "ai.onnx.contrib"  # the only one where onnxruntime-extensions looks for operators written in Python
+_LIBRARY_DOMAIN = "lnorm"  # that of liblnorm_ort
 
 
-def _replaceable(node, names):
-    inputs = [name for name in node.input if name]
-    return (node.op_type == "LayerNormalization" and node.domain in ("", "ai.onnx") and len(inputs) == len(node.input)
-            and all(names.get(name) == 1 for name in inputs))
+def _graphs(graph):
+    """The graph and those in its nodes: bodies of loops, branches of conditions."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _graphs(inner)
+
+
+def _is_norm(node, *names):
+    return node.op_type in names and node.domain in ("", "ai.onnx")
 
 
 def _float_types(graph):
@@ -183,29 +189,48 @@ def _float_types(graph):
     return types
 
 
-def replace(model):
-    """Makes every LayerNormalization of float32 in a ModelProto one of lnorm's, in place; returns how many.
+def _attributes(node):
+    import onnx
 
-    The model then runs in ONNX Runtime sessions made with register()'s options. Nodes of other types, and those whose
-    types shape inference does not tell, stay.
+    return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def _to_library(node, types):
+    if not _is_norm(node, "LayerNormalization", "RMSNormalization") or _attributes(node).get("stash_type", 1) != 1:
+        return False
+    node.domain = _LIBRARY_DOMAIN
+    return True
+
+
+def _to_python(node, types):
+    import onnx
+
+    if not _is_norm(node, "LayerNormalization") or any(types.get(name) != 1 for name in node.input):
+        return False
+    attributes = _attributes(node)
+    if attributes.get("stash_type", 1) != 1:
+        return False
+    given = {"axis": attributes.get("axis", -1), "epsilon": attributes.get("epsilon", _EPSILON)}
+    node.CopyFrom(onnx.helper.make_node(_operator_name(len(node.input), len(node.output)), node.input, node.output,
+                                        name=node.name, domain=_PYTHON_DOMAIN, **given))
+    return True
+
+
+def replace(model, *, library=False):
+    """Makes normalisation nodes of a ModelProto lnorm's, in place; returns how many.
+
+    library=True: every LayerNormalization and RMSNormalization, of any element type, for liblnorm_ort. library=False:
+    every LayerNormalization of float32 whose types shape inference tells, for operators written in Python. Nodes with a
+    stash_type other than float32 stay. The model then runs in ONNX Runtime sessions made with register()'s options;
+    register needs the same choice.
     """
     import onnx
 
-    inferred = onnx.shape_inference.infer_shapes(model)
-    types, count = _float_types(inferred.graph), 0
-    for node in model.graph.node:
-        if not _replaceable(node, types):
-            continue
-        attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-        if attributes.get("stash_type", 1) != 1:
-            continue
-        given = {"axis": attributes.get("axis", -1), "epsilon": attributes.get("epsilon", _EPSILON)}
-        new = onnx.helper.make_node(_operator_name(len(node.input), len(node.output)), node.input, node.output,
-                                    name=node.name, domain=_DOMAIN, **given)
-        node.CopyFrom(new)
-        count += 1
-    if count and not any(opset.domain == _DOMAIN for opset in model.opset_import):
-        model.opset_import.append(onnx.helper.make_opsetid(_DOMAIN, 1))
+    types = {} if library else _float_types(onnx.shape_inference.infer_shapes(model).graph)
+    change, domain = (_to_library, _LIBRARY_DOMAIN) if library else (_to_python, _PYTHON_DOMAIN)
+    count = sum(change(node, types) for graph in _graphs(model.graph) for node in graph.node)
+    if count and not any(opset.domain == domain for opset in model.opset_import):
+        model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
     return count
 
 
@@ -230,15 +255,19 @@ def _declare_operators():
                     attrs={"axis": PyCustomOpDef.dt_int64, "epsilon": PyCustomOpDef.dt_float})(operator)
 
 
-def register(options=None):
+def register(options=None, *, library=None):
     """onnxruntime.SessionOptions, the given ones or new ones, that know the operators of replace().
 
-    The operators are called through Python: for comparing and checking a model, not for its speed.
+    library: the path of liblnorm_ort, for replace(model, library=True). None: the operators written in Python, for
+    comparing and checking a model, not for their speed.
     """
     import onnxruntime
-    import onnxruntime_extensions
 
-    _declare_operators()
     options = onnxruntime.SessionOptions() if options is None else options
-    options.register_custom_ops_library(onnxruntime_extensions.get_library_path())
+    if library is None:
+        import onnxruntime_extensions
+
+        _declare_operators()
+        library = onnxruntime_extensions.get_library_path()
+    options.register_custom_ops_library(os.fspath(library))
     return options
