@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* 1.17 is the first with KernelContext_ParallelFor. The structs of the API only grow at their ends, so that what is
  * compiled against any later header also runs in 1.17. */
@@ -107,28 +106,29 @@ static lnorm_dtype dtype_of(ONNXTensorElementDataType type) {
 /* ---- A node's attributes ----------------------------------------------------------------------------------------- */
 
 /* A failed read does not say whether the attribute is missing, which is fine, or of another type, which is not. */
-static OrtStatus *check_missing(const norm_op *op, const OrtKernelInfo *info, const char *name,
-                                const char *expected) {
+static OrtStatus *check_missing(const norm_op *op, const OrtKernelInfo *info, const char *name, const char *expected) {
     float number = 0;
     int64_t integer = 0;
     size_t size = 0;
-    const char *found = succeeded(api()->KernelInfoGetAttribute_float(info, name, &number))          ? "a float"
-                        : succeeded(api()->KernelInfoGetAttribute_int64(info, name, &integer))       ? "an integer"
-                        : succeeded(api()->KernelInfoGetAttribute_string(info, name, NULL, &size)) ? "a string"
-                                                                                                      : NULL;
+    const char *found = NULL;
+    if (succeeded(api()->KernelInfoGetAttribute_float(info, name, &number))) {
+        found = "a float";
+    } else if (succeeded(api()->KernelInfoGetAttribute_int64(info, name, &integer))) {
+        found = "an integer";
+    } else if (succeeded(api()->KernelInfoGetAttribute_string(info, name, NULL, &size))) {
+        found = "a string";
+    }
     return found ? refuse(op, "%s: expected an attribute of type %s, got %s", name, expected, found) : NULL;
 }
 
-static OrtStatus *read_integer(const norm_op *op, const OrtKernelInfo *info, const char *name,
-                               int64_t *value) {
+static OrtStatus *read_integer(const norm_op *op, const OrtKernelInfo *info, const char *name, int64_t *value) {
     if (succeeded(api()->KernelInfoGetAttribute_int64(info, name, value))) {
         return NULL;
     }
     return check_missing(op, info, name, "integer");
 }
 
-static OrtStatus *read_number(const norm_op *op, const OrtKernelInfo *info, const char *name,
-                              float *value) {
+static OrtStatus *read_number(const norm_op *op, const OrtKernelInfo *info, const char *name, float *value) {
     if (succeeded(api()->KernelInfoGetAttribute_float(info, name, value))) {
         return NULL;
     }
@@ -192,7 +192,7 @@ static OrtStatus *get_input(const norm_node *node, OrtKernelContext *context, si
         TRY(api()->KernelContext_GetInput(context, index, &value));
     }
     if (value) {
-        /* The C API has no way to the data of a value that is const; nothing is written there. */
+        /* The API of 1.17 has no way to the data of a value that is const; nothing is written there. */
         TRY(describe(node, name, (OrtValue *)(uintptr_t)value, result));
         *place = &result->view;
     }
