@@ -240,6 +240,7 @@
 #define ln_fast_widen_add LNORM_ISA_NAME(ln_fast_widen_add)
 #define ln_fast_step_terms LNORM_ISA_NAME(ln_fast_step_terms)
 #define ln_fast_two_terms_to LNORM_ISA_NAME(ln_fast_two_terms_to)
+#define ln_fast_two_ahead LNORM_ISA_NAME(ln_fast_two_ahead)
 #define ln_fast_two_as LNORM_ISA_NAME(ln_fast_two_as)
 #define ln_fast_columns_to_finish LNORM_ISA_NAME(ln_fast_columns_to_finish)
 #define ln_fast_piece LNORM_ISA_NAME(ln_fast_piece)
