@@ -190,7 +190,6 @@
 #define ln_runs_long LNORM_ISA_NAME(ln_runs_long)
 #define ln_fast_sums_of LNORM_ISA_NAME(ln_fast_sums_of)
 #define ln_fast_statistics_in LNORM_ISA_NAME(ln_fast_statistics_in)
-#define ln_fast_statistics LNORM_ISA_NAME(ln_fast_statistics)
 
 /* rows_fast.inc */
 #define ln_fast_columns LNORM_ISA_NAME(ln_fast_columns)
@@ -241,6 +240,8 @@
 #define ln_fast_step_terms LNORM_ISA_NAME(ln_fast_step_terms)
 #define ln_fast_two_terms_to LNORM_ISA_NAME(ln_fast_two_terms_to)
 #define ln_fast_two_ahead LNORM_ISA_NAME(ln_fast_two_ahead)
+#define ln_fast_copy_piece LNORM_ISA_NAME(ln_fast_copy_piece)
+#define ln_fast_is_final LNORM_ISA_NAME(ln_fast_is_final)
 #define ln_fast_two_as LNORM_ISA_NAME(ln_fast_two_as)
 #define ln_fast_columns_to_finish LNORM_ISA_NAME(ln_fast_columns_to_finish)
 #define ln_fast_piece LNORM_ISA_NAME(ln_fast_piece)
