@@ -242,6 +242,7 @@
 #define ln_fast_two_ahead LNORM_ISA_NAME(ln_fast_two_ahead)
 #define ln_fast_copy_piece LNORM_ISA_NAME(ln_fast_copy_piece)
 #define ln_fast_is_final LNORM_ISA_NAME(ln_fast_is_final)
+#define ln_fast_continue LNORM_ISA_NAME(ln_fast_continue)
 #define ln_fast_two_as LNORM_ISA_NAME(ln_fast_two_as)
 #define ln_fast_columns_to_finish LNORM_ISA_NAME(ln_fast_columns_to_finish)
 #define ln_fast_piece LNORM_ISA_NAME(ln_fast_piece)
