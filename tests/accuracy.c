@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
     {"quiet", 'q', NULL, 0, "no progress", 0},
     {0}};
 
-/* -- Operations of every kind, as test_exact draws them ------------------------------------------------------------- */
+/* -- Operations of every kind, as test_exact draws them ----------------------------------------------------------- */
 
 static void drawn(accuracy *a, int64_t until) {
     for (uint64_t i = 0; a->done < until; i++) {

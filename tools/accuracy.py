@@ -4,8 +4,8 @@
     build/check/tests/accuracy --export FOLDER
     tools/accuracy.py FOLDER docs/measured/accuracy.svg
 
-Needs numpy and matplotlib; PyTorch and ONNX Runtime are compared where they are installed. An error is counted in units in
-the last place (ulp) of f32 at the scale max(|y|, |weight|, |weight*xhat|, |bias|) of its element."""
+Needs numpy and matplotlib; PyTorch and ONNX Runtime are compared where they are installed. An error is counted in units
+in the last place (ulp) of f32 at the scale max(|y|, |weight|, |weight*xhat|, |bias|) of its element."""
 import argparse
 import pathlib
 import sys
