@@ -137,6 +137,14 @@ typedef struct ln_fast_group {
     enum lnorm_element element, affine;
 } ln_fast_group;
 
+/* What becomes of a group's terms of dweight and dbias, two rows at a time */
+enum ln_fast_step {
+    LN_FAST_ANY,   /* stored, or added to what is there; any of dx, dweight, dbias may be missing */
+    LN_FAST_FIRST, /* stored: rows 0 and 1, or 4 and 5 */
+    LN_FAST_NEXT,  /* added to those */
+    LN_FAST_LAST   /* added to those, then to what the other four rows have, then to the sums */
+};
+
 /* Column j of row k: one element at a time, any row. */
 static inline float ln_fast_xhat_at(const ln_fast_group *group, int k, int64_t j) {
     const ln_record *s = &group->s[k];

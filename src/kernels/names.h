@@ -208,7 +208,7 @@
 #define ln_fast_begin LNORM_ISA_NAME(ln_fast_begin)
 #define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
-/* rows_fast_backward.inc */
+/* rows_fast_means.inc and rows_fast_backward.inc */
 #define ln_fast_set LNORM_ISA_NAME(ln_fast_set)
 #define ln_fast_run_at LNORM_ISA_NAME(ln_fast_run_at)
 #define ln_fast_lanes LNORM_ISA_NAME(ln_fast_lanes)
@@ -246,7 +246,6 @@
 #define ln_fast_two_as LNORM_ISA_NAME(ln_fast_two_as)
 #define ln_fast_columns_to_finish LNORM_ISA_NAME(ln_fast_columns_to_finish)
 #define ln_fast_piece LNORM_ISA_NAME(ln_fast_piece)
-#define ln_fast_step LNORM_ISA_NAME(ln_fast_step)
 #define ln_fast_two_sweep LNORM_ISA_NAME(ln_fast_two_sweep)
 #define ln_fast_two_columns LNORM_ISA_NAME(ln_fast_two_columns)
 #define ln_fast_sweep_rows LNORM_ISA_NAME(ln_fast_sweep_rows)
