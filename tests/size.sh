@@ -4,7 +4,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/tools.sh"
-limit=1150000
+limit=636000
 flags=$(echo $2)
 if [ "$flags" != "-O2 -DNDEBUG" ]; then
     echo "skipped: the limit is for a build with -O2 -DNDEBUG, this one has: $flags"
