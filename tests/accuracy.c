@@ -4,6 +4,7 @@
 #include "exact_check.h"
 #include <argp.h>
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,14 +83,19 @@ static void drawn(accuracy *a, int64_t until) {
 
 /* -- Results ------------------------------------------------------------------------------------------------------- */
 
+/* A bound is infinite where none was derived: null. */
+static json_t *real_or_null(long double value) {
+    return isfinite((double)value) ? json_real((double)value) : json_null();
+}
+
 static json_t *found_as_json(const exact_found *found) {
     json_t *histogram = json_array();
     for (int bin = 0; bin < EXACT_BINS; bin++)
         json_array_append_new(histogram, json_integer(found->histogram[bin]));
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:o}", "results", (json_int_t)found->results, "correct",
-                     (json_int_t)found->correct, "worst_ulp", (double)found->ulps, "worst_units",
-                     (double)found->units, "bound_units", (double)found->allowed, "share_of_bound",
-                     (double)found->share, "histogram", histogram);
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "results", (json_int_t)found->results, "correct",
+                     (json_int_t)found->correct, "worst_ulp", real_or_null(found->ulps), "worst_units",
+                     real_or_null(found->units), "bound_units", real_or_null(found->allowed), "share_of_bound",
+                     real_or_null(found->share), "histogram", histogram);
 }
 
 static int write_json(const char *path, const accuracy *a) {
