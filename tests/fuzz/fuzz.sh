@@ -35,7 +35,7 @@ for source in "$root"/src/*.c "$root"/src/isa/*.c "$root"/files/*.c "$root"/cli/
     */isa/*) extra=-fno-sanitize=undefined,address ;; # minutes of compiling; guard pages look after kernels
     esac
     [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || echo "$extra -c $source -o $object"
-done | xargs -P "$(getconf _NPROCESSORS_ONLN)" -L 1 "$clang" $flags
+done | xargs -r -P "$(getconf _NPROCESSORS_ONLN)" -L 1 "$clang" $flags
 
 [ -w /dev/shm ] && export TMPDIR=/dev/shm # files that are flushed to no disk
 for target in "$@"; do

@@ -69,9 +69,10 @@ static void choose_axes(scene *s, choices *in) {
         while (how && s->ndim > 1 && op->groups > 1 && s->shape[1] % op->groups)
             op->groups--;
     } else if (how == 1) {
-        op->normalized_ndim = 1 + bits % (s->ndim ? s->ndim : 1);
-        op->normalized_shape = s->shape + s->ndim - op->normalized_ndim;
-        s->reduced = ((1u << op->normalized_ndim) - 1) << (s->ndim - op->normalized_ndim);
+        const int most = s->ndim ? s->ndim : 1; /* of a scalar one more than there is: to be refused */
+        op->normalized_ndim = 1 + bits % most;
+        op->normalized_shape = s->shape + most - op->normalized_ndim;
+        s->reduced = ((1u << op->normalized_ndim) - 1) << (most - op->normalized_ndim);
     } else if (how == 2) {
         s->reduced = (uint32_t)bits & ((1u << s->ndim) - 1);
         for (int i = 0; i < s->ndim; i++)
