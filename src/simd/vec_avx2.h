@@ -45,7 +45,6 @@
 
 #define VD_WIDTH 4
 #define VD_TURNED 4
-#define VD_SMALL 0
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m256d vd;

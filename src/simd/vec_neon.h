@@ -5,7 +5,6 @@
 
 #define VD_WIDTH 2
 #define VD_TURNED 2
-#define VD_SMALL 0
 #define VD_UNROLL LNORM_UNROLL
 
 typedef float64x2_t vd;

@@ -4,7 +4,6 @@
 
 #define VD_WIDTH 1
 #define VD_TURNED 1
-#define VD_SMALL 1
 #define VD_UNROLL /* none: 16 lanes do not fit the registers, and compilers may pair them */
 
 typedef double vd;

@@ -6,7 +6,6 @@
 
 #define VD_WIDTH 2
 #define VD_TURNED 2
-#define VD_SMALL 1
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m128d vd;
