@@ -1,24 +1,23 @@
-#include "facts.h"
-#include "picture.h"
+#include "drawn.h"
+#include "explanation.h"
+#include "operation.h"
 #include "report.h"
-#include "svg.h"
-#include "values.h"
 #include "verb.h"
-#include "wrap.h"
 
+#include "../files/output.h"
+
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Longer lines of prose are hard to read. */
-enum { PIPE_WIDTH = 80, PROSE_WIDTH = 100, LABEL = 13 };
-
 static int terminal_width(void) {
     struct winsize size;
     if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
         return size.ws_col < MIN_WIDTH ? MIN_WIDTH : size.ws_col;
-    return PIPE_WIDTH;
+    return DEFAULT_WIDTH;
 }
 
 /* By what the variables say, not by setlocale: a locale that is not installed says what the terminal shows, too. */
@@ -32,53 +31,67 @@ static int utf8_wanted(void) {
     return 0;
 }
 
-static void put_line(void *context, const char *label, const char *line) {
-    printf("%-*s%s\n", *(const int *)context, label, line);
+/* -- Values and files --------------------------------------------------------------------------------------------- */
+
+static lnorm_status read_file(const void *where, void *to, int64_t first, int64_t count, lnorm_error *error) {
+    return lnorm_file_read(where, to, first, count, error);
 }
 
-static void print_wrapped(const char *label, const char *text, int indent, int width) {
-    wrap(label, text, width - indent, put_line, &indent);
+static int save(const char *path, const char *bytes, size_t count) {
+    lnorm_output output;
+    lnorm_error error = LNORM_ERROR_INIT;
+    lnorm_status status = lnorm_output_open(&output, path, &error);
+    if (status)
+        return report_failure("--svg: %s", error.message);
+    status = lnorm_output_write(&output, bytes, 0, (int64_t)count, &error);
+    if (status)
+        lnorm_output_abort(&output);
+    else
+        status = lnorm_output_commit(&output, &error);
+    return status ? report_failure("--svg: %s", error.message) : DONE;
 }
 
-static void print_explanation(const facts *f, const picture *p, int width) {
-    print_wrapped("", f->title, 0, width);
-    putchar('\n');
-    if (p->rows) {
-        print_wrapped("", f->layout, 0, width);
-        if (p->partial)
-            print_wrapped("", "Only a part is shown: dots stand for what is left out.", 0, width);
-        picture_print(p, utf8_wanted(), report_colour(stdout));
-        putchar('\n');
-    } else {
-        puts("The array has no elements.\n");
-    }
-    for (int i = 0; i < f->count; i++)
-        print_wrapped(f->at[i].label, f->at[i].text, LABEL, width < PROSE_WIDTH ? width : PROSE_WIDTH);
+static void draw_svg(void *context, FILE *to) {
+    explanation_svg(context, to);
 }
+
+/* Complete, or not there: by the rules of lnorm_file_create; '-' is standard output. Signals wait until the temporary
+ * file is renamed or removed: it is small. */
+static int write_svg(const char *path, explanation *e) {
+    size_t count = 0;
+    char *bytes = drawn(draw_svg, e, &count);
+    if (!bytes)
+        return report_failure("--svg: not enough memory");
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_BLOCK, &every, &before);
+    int status = save(path, bytes, count);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(bytes);
+    return status;
+}
+
+/* -- The verb ----------------------------------------------------------------------------------------------------- */
 
 /* file: NULL where only a shape is given. */
 static int explain(const arguments *a, const lnorm_tensor *x, const lnorm_file *file) {
-    static scheme s; /* with the picture, some 70 kB: not on the stack */
-    static picture p;
-    static facts f;
+    static explanation e; /* not on the stack */
+    static operation o;
     const char *svg = a->given[OPTION_SVG];
-    const int width = terminal_width(), silent = svg && !strcmp(svg, "-");
-    int status = scheme_init(&s, a, x);
+    const int silent = svg && !strcmp(svg, "-");
+    const style style = {terminal_width(), utf8_wanted(), report_colour(stdout)};
+    const elements values = {file, read_file, "'lnorm apply' has --mean and --rstd."};
+    lnorm_error error = LNORM_ERROR_INIT;
+    int status = operation_parse(&o, a);
     if (status)
         return status;
-    facts_collect(&f, &s);
-    if (!silent) {
-        if (scheme_count(&s))
-            picture_init(&p, &s, width);
-        print_explanation(&f, &p, width);
-        if (file && scheme_count(&s))
-            status = values_print(&s, file, width);
-    }
+    if (explanation_init(&e, &o.op, x, &error))
+        return report_failure("%s", error.message);
+    if (!silent && explanation_text(&e, stdout, &style, file ? &values : NULL, &error))
+        status = report_failure("%s", error.message);
     if ((status = report_flush(status)) || !svg)
         return status;
-    if (scheme_count(&s))
-        picture_init(&p, &s, PIPE_WIDTH);
-    return svg_write(svg, &p, &f);
+    return write_svg(svg, &e);
 }
 
 static int looks_like_a_shape(const char *text) {

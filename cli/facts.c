@@ -1,12 +1,11 @@
 #include "facts.h"
 #include "message.h"
-#include "report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static void add(facts *f, const char *label, const char *format, ...) PRINTS(3, 4);
+static void add(facts *f, const char *label, const char *format, ...) LNORM_PRINTF(3, 4);
 static void add(facts *f, const char *label, const char *format, ...) {
     fact *to = &f->at[f->count++];
     va_list values;
@@ -17,7 +16,7 @@ static void add(facts *f, const char *label, const char *format, ...) {
 }
 
 static lnorm_kind kind_of(const scheme *s) {
-    return s->operation.op.kind;
+    return s->op.kind;
 }
 
 static int is_rms(const scheme *s) {
@@ -65,7 +64,7 @@ static void add_title(facts *f, const scheme *s) {
     if (kind_of(s) == LNORM_GROUP_NORM)
         snprintf(f->title, sizeof f->title, "%s of %s: each sample's %lld channels (axis 1) in groups of %lld", name,
                  shape.at, (long long)s->shape[1], (long long)scheme_channels(s));
-    else if (!per_channel(s) && !s->operation.op.axes)
+    else if (!per_channel(s) && !s->op.axes)
         snprintf(f->title, sizeof f->title, "%s of %s over %s: normalized_shape = %s", name, shape.at, axes.at,
                  affine.at);
     else if (s->axes)
@@ -170,9 +169,9 @@ static void add_relatives(facts *f, const scheme *s) {
     const int64_t channels = s->ndim > 1 ? s->shape[1] : 0;
     if (kind_of(s) == LNORM_INSTANCE_NORM)
         add(f, "the same as", "--op group --groups %lld: a group for each channel", (long long)channels);
-    if (kind_of(s) == LNORM_GROUP_NORM && s->operation.op.groups == channels)
+    if (kind_of(s) == LNORM_GROUP_NORM && s->op.groups == channels)
         add(f, "the same as", "--op instance: a group for each channel");
-    if (kind_of(s) == LNORM_GROUP_NORM && s->operation.op.groups == 1)
+    if (kind_of(s) == LNORM_GROUP_NORM && s->op.groups == 1)
         add(f, "compare", "layer norm over %s: the same statistics, but weight and bias for each element",
             axes_text_of(s->axes | 2u, s->ndim).at);
 }

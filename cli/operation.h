@@ -3,6 +3,7 @@
 #define LNORM_CLI_OPERATION_H
 
 #include "arguments.h"
+#include "axes.h"
 #include "lnorm_files.h"
 
 /* Points into itself: not to be copied. */
@@ -23,14 +24,6 @@ typedef struct parameters {
 
 /* From --op, --normalized-shape, --axes, --groups, --eps, --weight-offset. Returns an exit status. */
 int operation_parse(operation *o, const arguments *a);
-
-/* Layer and RMS norm: over axes that the user chooses. The others are over axes of their own, parameters by channel. */
-int operation_chooses_axes(const lnorm_op *op);
-
-/* Axes (bits) of an x of ndim axes that are normalised over; of group norm those behind C, which is split. And those
- * that index weight and bias. What an unchecked operation has beyond ndim is left out. */
-uint32_t operation_reduced(const lnorm_op *op, int ndim);
-uint32_t operation_affine(const lnorm_op *op, int ndim);
 
 /* Weight and bias from --weight and --bias, or --model and --name; given statistics from --running-mean and
  * --running-var, which make op.statistics LNORM_CONSTANT. Returns an exit status; what was loaded is freed by

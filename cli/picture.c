@@ -1,6 +1,5 @@
 #include "picture.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { DOWN, RIGHT, ROWS, COLUMNS, DIRECTIONS };

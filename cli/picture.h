@@ -7,6 +7,8 @@
 
 #include "scheme.h"
 
+#include <stdio.h>
+
 enum track_kind { TRACK_GAP, TRACK_ELEMENT, TRACK_ELISION };
 
 /* A row or a column of cells, and the places beside it, whether these are shown or not; of an element, its own place.
@@ -58,6 +60,6 @@ int picture_pick(int64_t extent, int most, int64_t *entries);
 int picture_digits(int64_t value);
 
 /* Writes it in characters: UTF-8 or ASCII, in colour or not. */
-void picture_print(const picture *p, int utf8, int colour);
+void picture_print(FILE *to, const picture *p, int utf8, int colour);
 
 #endif

@@ -2,7 +2,6 @@
  * piece of an outline is left out. */
 #include "picture.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What lines meet in a point of the lattice. */
@@ -46,7 +45,7 @@ static void overlay(line *l, int first, const char *text) {
 }
 
 /* No blanks at the end, unless they are of a colour. */
-static void flush(const line *l, int colour) {
+static void flush(FILE *to, const line *l, int colour) {
     int64_t painted = NO_GROUP;
     int length = l->length;
     while (length && l->at[length - 1].glyph[0] == ' ' && (!colour || l->at[length - 1].group == NO_GROUP))
@@ -54,13 +53,13 @@ static void flush(const line *l, int colour) {
     for (int i = 0; i < length; i++) {
         int64_t group = colour ? l->at[i].group : NO_GROUP;
         if (group != painted && group == NO_GROUP)
-            fputs("\033[0m", stdout);
+            fputs("\033[0m", to);
         else if (group != painted)
-            printf("\033[30;48;5;%dm", background(group));
+            fprintf(to, "\033[30;48;5;%dm", background(group));
         painted = group;
-        fputs(l->at[i].glyph, stdout);
+        fputs(l->at[i].glyph, to);
     }
-    puts(painted == NO_GROUP ? "" : "\033[0m");
+    fputs(painted == NO_GROUP ? "\n" : "\033[0m\n", to);
 }
 
 static int width_of(const picture *p, int column) {
@@ -69,7 +68,7 @@ static int width_of(const picture *p, int column) {
 }
 
 /* The line of the lattice above a row. */
-static void print_lattice(const picture *p, const struct glyphs *glyphs, int row, int colour) {
+static void print_lattice(FILE *to, const picture *p, const struct glyphs *glyphs, int row, int colour) {
     line l = {0};
     int any = 0;
     for (int column = 0; column <= p->columns; column++) {
@@ -85,7 +84,7 @@ static void print_lattice(const picture *p, const struct glyphs *glyphs, int row
         any |= edge;
     }
     if (any)
-        flush(&l, colour);
+        flush(to, &l, colour);
 }
 
 static void add_cell(line *l, const picture *p, const struct glyphs *glyphs, int row, int column) {
@@ -107,7 +106,7 @@ static void add_cell(line *l, const picture *p, const struct glyphs *glyphs, int
     }
 }
 
-static void print_row(const picture *p, const struct glyphs *glyphs, int row, int colour) {
+static void print_row(FILE *to, const picture *p, const struct glyphs *glyphs, int row, int colour) {
     line l = {0};
     int begin[MAX_COLUMNS];
     for (int column = 0; column <= p->columns; column++) {
@@ -120,13 +119,13 @@ static void print_row(const picture *p, const struct glyphs *glyphs, int row, in
     }
     for (int column = 0; column < p->columns; column++)
         overlay(&l, begin[column], picture_label(p, row, column).at);
-    flush(&l, colour);
+    flush(to, &l, colour);
 }
 
-void picture_print(const picture *p, int utf8, int colour) {
+void picture_print(FILE *to, const picture *p, int utf8, int colour) {
     for (int row = 0; row <= p->rows; row++) {
-        print_lattice(p, &sets[utf8], row, colour);
+        print_lattice(to, p, &sets[utf8], row, colour);
         if (row < p->rows)
-            print_row(p, &sets[utf8], row, colour);
+            print_row(to, p, &sets[utf8], row, colour);
     }
 }

@@ -1,33 +1,30 @@
 #include "scheme.h"
-#include "report.h"
-#include "verb.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void set_affine(scheme *s) {
-    uint32_t axes = operation_affine(&s->operation.op, s->ndim);
+    uint32_t axes = operation_affine(&s->op, s->ndim);
     for (int32_t a = 0; a < s->ndim; a++)
         if (axes >> a & 1)
             s->affine[s->affine_ndim++] = s->shape[a];
 }
 
-int scheme_init(scheme *s, const arguments *a, const lnorm_tensor *x) {
+lnorm_status scheme_init(scheme *s, const lnorm_op *op, const lnorm_tensor *x, lnorm_error *error) {
     lnorm_io io = LNORM_IO_INIT;
-    lnorm_error error = LNORM_ERROR_INIT;
     memset(s, 0, sizeof *s);
-    int status = operation_parse(&s->operation, a);
+    io.x = x;
+    lnorm_status status = lnorm_plan_init(&s->plan, op, &io, error);
     if (status)
         return status;
-    io.x = x;
-    if (lnorm_plan_init(&s->plan, &s->operation.op, &io, &error))
-        return report_failure("%s", error.message);
+    s->op = *op;
     s->problem = &((const lnorm_plan_form *)(const void *)&s->plan)->problem;
     s->dtype = x->dtype;
     s->ndim = x->ndim;
     memcpy(s->shape, x->shape, (size_t)x->ndim * sizeof *s->shape);
-    s->axes = operation_reduced(&s->operation.op, x->ndim);
+    s->axes = operation_reduced(op, x->ndim);
     set_affine(s);
-    return DONE;
+    return LNORM_OK;
 }
 
 /* The plan's axes are x's, split and merged in their order: row-major numbers stay what they are. */
@@ -43,7 +40,7 @@ int64_t scheme_group(const scheme *s, int64_t element) {
 }
 
 int64_t scheme_channels(const scheme *s) {
-    return s->operation.op.kind == LNORM_GROUP_NORM ? s->shape[1] / s->operation.op.groups : 0;
+    return s->op.kind == LNORM_GROUP_NORM ? s->shape[1] / s->op.groups : 0;
 }
 
 int64_t scheme_count(const scheme *s) {
@@ -59,7 +56,7 @@ int64_t scheme_count(const scheme *s) {
  * among its sample's. */
 static void place_of(const scheme *s, int64_t group, int64_t place[LNORM_MAX_NDIM]) {
     for (int32_t a = s->ndim; a-- > 0;) {
-        int64_t extent = a == 1 && scheme_channels(s) ? s->operation.op.groups : s->shape[a];
+        int64_t extent = a == 1 && scheme_channels(s) ? s->op.groups : s->shape[a];
         if (s->axes >> a & 1)
             continue;
         place[a] = group % extent;
@@ -70,7 +67,7 @@ static void place_of(const scheme *s, int64_t group, int64_t place[LNORM_MAX_NDI
 static int any_index(const scheme *s, int32_t axis, int outer, char *text, size_t room) {
     static const char letters[LNORM_MAX_NDIM + 1] = "ijklmnopqrstuvwa";
     long long channels = (long long)scheme_channels(s);
-    if (operation_chooses_axes(&s->operation.op))
+    if (operation_chooses_axes(&s->op))
         return snprintf(text, room, "%c", letters[outer]);
     if (axis == 1 && channels == 1)
         return snprintf(text, room, "g:g+1");

@@ -3,12 +3,12 @@
 #ifndef LNORM_CLI_SCHEME_H
 #define LNORM_CLI_SCHEME_H
 
-#include "operation.h"
+#include "axes.h"
 #include "problem.h"
 
-/* Points into itself: not to be copied. */
+/* Points into itself: not to be copied. What op points to is the caller's, and must live as long. */
 typedef struct scheme {
-    operation operation;
+    lnorm_op op;
     lnorm_dtype dtype;
     int32_t ndim;
     int64_t shape[LNORM_MAX_NDIM];
@@ -19,8 +19,8 @@ typedef struct scheme {
     const lnorm_problem *problem;       /* the plan's */
 } scheme;
 
-/* x needs no data. Returns an exit status. */
-int scheme_init(scheme *s, const arguments *a, const lnorm_tensor *x);
+/* x needs no data. */
+lnorm_status scheme_init(scheme *s, const lnorm_op *op, const lnorm_tensor *x, lnorm_error *error);
 
 /* The group of the element with this number in row-major order. */
 int64_t scheme_group(const scheme *s, int64_t element);

@@ -1,12 +1,6 @@
 #include "svg.h"
-#include "report.h"
-#include "verb.h"
 #include "wrap.h"
 
-#include "../files/output.h"
-
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Lengths in pixels. A character of the monospaced text is taken as CHARACTER wide. */
@@ -184,7 +178,7 @@ static void write_heading(FILE *to, const char *class, int y, const char *text) 
     fputs("</text>\n", to);
 }
 
-static void write_svg(FILE *to, const picture *p, const facts *f) {
+void svg_draw(FILE *to, const picture *p, const facts *f) {
     drawing d = {.p = p, .to = to};
     measure(&d);
     lines counted = {NULL, d.y[p->rows] + LINE / 2, 0}, written = {to, counted.y, 0};
@@ -197,50 +191,4 @@ static void write_svg(FILE *to, const picture *p, const facts *f) {
     draw_picture(&d);
     put_facts(&written, f);
     fputs("</svg>\n", to);
-}
-
-/* -- File --------------------------------------------------------------------------------------------------------- */
-
-static int save(const char *path, const char *bytes, size_t count) {
-    lnorm_output output;
-    lnorm_error error = LNORM_ERROR_INIT;
-    lnorm_status status = lnorm_output_open(&output, path, &error);
-    if (status)
-        return report_failure("--svg: %s", error.message);
-    status = lnorm_output_write(&output, bytes, 0, (int64_t)count, &error);
-    if (status)
-        lnorm_output_abort(&output);
-    else
-        status = lnorm_output_commit(&output, &error);
-    return status ? report_failure("--svg: %s", error.message) : DONE;
-}
-
-enum { ROOM = 1 << 20 }; /* a picture is bounded, some 20 KB; memory for it that grows would fail without a word */
-
-/* The picture's bytes in `room`, and how many; negative: not all of it. */
-static long print_svg(char *room, const picture *p, const facts *f) {
-    FILE *to = room ? fmemopen(room, ROOM, "w") : NULL;
-    if (!to)
-        return -1;
-    write_svg(to, p, f);
-    long count = fflush(to) || ferror(to) ? -1 : ftell(to);
-    fclose(to);
-    return count;
-}
-
-/* Signals wait until the temporary file is renamed or removed: it is small. */
-int svg_write(const char *path, const picture *p, const facts *f) {
-    char *bytes = malloc(ROOM);
-    long count = print_svg(bytes, p, f);
-    if (count < 0) {
-        free(bytes);
-        return report_failure("--svg: not enough memory");
-    }
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_BLOCK, &every, &before);
-    int status = save(path, bytes, (size_t)count);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    free(bytes);
-    return status;
 }

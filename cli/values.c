@@ -1,8 +1,7 @@
 #include "values.h"
 #include "access.h"
+#include "message.h"
 #include "picture.h"
-#include "report.h"
-#include "verb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +17,26 @@ typedef struct values {
     double mean, variance;
 } values;
 
-/* Elements that follow each other in the file are read together. */
-static int gather(values *v, const scheme *s, const lnorm_file *file, int64_t group) {
+/* Elements that follow each other are read together. */
+static lnorm_status gather(values *v, const scheme *s, const elements *from, int64_t group, lnorm_error *error) {
     const lnorm_problem *problem = s->problem;
     const size_t size = s->dtype.bits / 8;
     const int64_t first = lnorm_offset(problem, LNORM_X, &problem->group, group);
-    lnorm_error error = LNORM_ERROR_INIT;
-    for (int64_t i = 0, run; i < v->count; i += run) {
+    lnorm_status status = LNORM_OK;
+    for (int64_t i = 0, run; i < v->count && !status; i += run) {
         int64_t place = lnorm_offset(problem, LNORM_X, &problem->element, i);
         for (run = 1; i + run < v->count; run++)
             if (lnorm_offset(problem, LNORM_X, &problem->element, i + run) != place + run)
                 break;
-        if (lnorm_file_read(file, v->x + (size_t)i * size, first + place, run, &error))
-            return report_failure("%s", error.message);
+        status = from->read(from->where, v->x + (size_t)i * size, first + place, run, error);
     }
-    return DONE;
+    return status;
 }
 
 /* The group as one row gives the bits that it gives in its array. The variance is 1/rstd^2 at eps = 0. */
-static int compute(values *v, const scheme *s) {
+static lnorm_status compute(values *v, const scheme *s, lnorm_error *error) {
     lnorm_op op = LNORM_OP_INIT;
     lnorm_io io = LNORM_IO_INIT;
-    lnorm_error error = LNORM_ERROR_INIT;
     const int64_t shape[] = {1, v->count}, one = 1;
     double rstd = 0;
     lnorm_tensor x = lnorm_dense(v->x, s->dtype, 2, shape), y = lnorm_dense(v->y, s->dtype, 2, shape);
@@ -49,14 +46,14 @@ static int compute(values *v, const scheme *s) {
     io.x = &x;
     io.y = &y;
     io.mean = &mean;
-    lnorm_status status = lnorm_run(&op, &io, NULL, &error);
+    lnorm_status status = lnorm_run(&op, &io, NULL, error);
     op.eps = 0;
     io.y = NULL;
     io.rstd = &root;
-    if (status || lnorm_run(&op, &io, NULL, &error))
-        return report_failure("%s", error.message);
+    if (!status)
+        status = lnorm_run(&op, &io, NULL, error);
     v->variance = rstd == 0 ? 0 : 1 / rstd / rstd;
-    return DONE;
+    return status;
 }
 
 /* -- Printing ----------------------------------------------------------------------------------------------------- */
@@ -83,57 +80,60 @@ static int widest(const values *v, const scheme *s, const int64_t *shown, int co
     return width;
 }
 
-static void print_elements(const values *v, const scheme *s, int width) {
+static void print_elements(FILE *to, const values *v, const scheme *s, int width) {
     int64_t shown[WHOLE_ELEMENTS];
     int most = scheme_count(s) <= WHOLE_ELEMENTS ? WHOLE_ELEMENTS : SOME_ELEMENTS;
     int count = picture_pick(v->count, most, shown);
     int cell = widest(v, s, shown, count), per_line = (width - 3) / (cell + 2);
     for (int from = 0; from < count; from += per_line)
         for (int which = 0; which < 2; which++) {
-            printf(which ? "  y" : "  x");
+            fputs(which ? "  y" : "  x", to);
             for (int i = from; i < from + per_line && i < count; i++)
-                printf("  %*s", cell, number_at(s, which ? v->y : v->x, shown[i]).at);
-            putchar('\n');
+                fprintf(to, "  %*s", cell, number_at(s, which ? v->y : v->x, shown[i]).at);
+            fputc('\n', to);
         }
 }
 
-static void print_group(const values *v, const scheme *s, int64_t group, int width) {
-    printf("\nGroup %lld: %s", (long long)group, scheme_members(s, group).at);
+static void print_group(FILE *to, const values *v, const scheme *s, int64_t group, int width) {
+    fprintf(to, "\nGroup %lld: %s", (long long)group, scheme_members(s, group).at);
     if (s->problem->center)
-        printf(", mean %.6g, variance %.6g\n", v->mean, v->variance);
+        fprintf(to, ", mean %.6g, variance %.6g\n", v->mean, v->variance);
     else
-        printf(", mean square %.6g\n", v->variance);
-    print_elements(v, s, width);
+        fprintf(to, ", mean square %.6g\n", v->variance);
+    print_elements(to, v, s, width);
 }
 
-static int show_group(const scheme *s, const lnorm_file *file, int64_t group, int width) {
+static lnorm_status show_group(FILE *to, const scheme *s, const elements *from, int64_t group, int width,
+                               lnorm_error *error) {
     values v = {.count = s->problem->element.count};
     const size_t bytes = (size_t)v.count * (s->dtype.bits / 8) + 1;
     if (v.count > LARGE) {
-        printf("\nGroup %lld: %s, %lld elements: too many to read here. 'lnorm apply' has --mean and --rstd.\n",
-               (long long)group, scheme_members(s, group).at, (long long)v.count);
-        return DONE;
+        fprintf(to, "\nGroup %lld: %s, %lld elements: too many to read here. %s\n", (long long)group,
+                scheme_members(s, group).at, (long long)v.count, from->elsewhere);
+        return LNORM_OK;
     }
     v.x = malloc(bytes);
     v.y = malloc(bytes);
-    int status = v.x && v.y ? DONE : report_failure("'%s': not enough memory for a group", lnorm_file_path(file));
-    if (!status && !(status = gather(&v, s, file, group)) && !(status = compute(&v, s)))
-        print_group(&v, s, group, width);
+    lnorm_status status = v.x && v.y ? LNORM_OK
+                                     : lnorm_fail(error, LNORM_OUT_OF_MEMORY, "x: not enough memory for a group");
+    if (!status && !(status = gather(&v, s, from, group, error)) && !(status = compute(&v, s, error)))
+        print_group(to, &v, s, group, width);
     free(v.x);
     free(v.y);
     return status;
 }
 
-int values_print(const scheme *s, const lnorm_file *file, int width) {
+lnorm_status values_print(FILE *to, const scheme *s, const elements *from, int width, lnorm_error *error) {
     const int64_t groups = s->problem->group.count;
     int64_t shown[WHOLE_GROUPS];
-    int whole = scheme_count(s) <= WHOLE_ELEMENTS && groups <= WHOLE_GROUPS, status = DONE;
+    lnorm_status status = LNORM_OK;
+    int whole = scheme_count(s) <= WHOLE_ELEMENTS && groups <= WHOLE_GROUPS;
     int count = picture_pick(groups, whole ? WHOLE_GROUPS : SOME_GROUPS, shown);
-    puts("\nValues, before weight and bias:");
+    fputs("\nValues, before weight and bias:\n", to);
     for (int i = 0; i < count && !status; i++)
         if (shown[i] < 0)
-            puts("\n...");
+            fputs("\n...\n", to);
         else
-            status = show_group(s, file, shown[i], width);
+            status = show_group(to, s, from, shown[i], width, error);
     return status;
 }
