@@ -129,12 +129,13 @@ static void *reserve(size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* x, dy and outputs of [rows, cols] in reserved memory. */
+/* x, dy and the output of two axes in reserved memory; the groups lie along one, their elements along the other. */
 typedef struct far_scene {
     lnorm_tensor x, dy, out;
     size_t bytes;
-    int64_t shape[2];
-    const int64_t *strides;
+    int64_t shape[2], strides[2];
+    int64_t reduced; /* the elements' axis */
+    int64_t groups, size;
 } far_scene;
 
 static void not_run(size_t bytes) {
@@ -143,17 +144,20 @@ static void not_run(size_t bytes) {
     skip();
 }
 
-static lnorm_tensor far_tensor(const far_scene *f) {
-    lnorm_tensor tensor = lnorm_dense(reserve(f->bytes), LNORM_F32, 2, f->shape);
+static lnorm_tensor far_tensor(const far_scene *f, lnorm_dtype dtype) {
+    lnorm_tensor tensor = lnorm_dense(reserve(f->bytes), dtype, 2, f->shape);
     tensor.strides = f->strides;
     return tensor;
 }
 
-static void far_make(far_scene *f, int64_t rows, int64_t cols, const int64_t *strides, size_t bytes) {
-    *f = (far_scene){.bytes = bytes, .shape = {rows, cols}, .strides = strides};
-    f->x = far_tensor(f);
-    f->dy = far_tensor(f);
-    f->out = far_tensor(f);
+static void far_make(far_scene *f, lnorm_dtype dtype, const int64_t *shape, const int64_t *strides, int64_t reduced) {
+    int64_t elements = (shape[0] - 1) * strides[0] + (shape[1] - 1) * strides[1] + 1;
+    *f = (far_scene){.bytes = (size_t)elements * dtype.bits / 8, .shape = {shape[0], shape[1]},
+                     .strides = {strides[0], strides[1]}, .reduced = reduced, .groups = shape[1 - reduced],
+                     .size = shape[reduced]};
+    f->x = far_tensor(f, dtype);
+    f->dy = far_tensor(f, dtype);
+    f->out = far_tensor(f, dtype);
     if (!f->x.data || !f->dy.data || !f->out.data)
         not_run(f->bytes);
 }
@@ -164,17 +168,19 @@ static void far_free(far_scene *f) {
     munmap(f->out.data, f->bytes);
 }
 
-static float *far_at(const lnorm_tensor *tensor, int64_t row, int64_t col) {
-    int64_t cols = tensor->shape[1];
-    const int64_t *strides = tensor->strides;
-    return (float *)tensor->data + (strides ? row * strides[0] + col * strides[1] : row * cols + col);
+/* The logical number of an element of a group. */
+static int64_t far_index(const far_scene *f, int64_t group, int64_t element) {
+    return f->reduced ? group * f->size + element : element * f->groups + group;
 }
 
-static void far_fill(far_scene *f, int64_t row, float *x, float *dy) {
-    uint64_t seed = (uint64_t)row;
-    for (int64_t j = 0; j < f->shape[1]; j++) {
-        *far_at(&f->x, row, j) = x[j] = (float)random_in(&seed, -1, 2);
-        *far_at(&f->dy, row, j) = dy[j] = (float)random_in(&seed, -1, 2);
+static void far_fill(far_scene *f, int64_t group, const lnorm_tensor *x, const lnorm_tensor *dy) {
+    uint64_t seed = (uint64_t)group;
+    for (int64_t i = 0; i < f->size; i++) {
+        double values[] = {random_in(&seed, -1, 2), random_in(&seed, -1, 2)};
+        tensor_set(&f->x, far_index(f, group, i), values[0]);
+        tensor_set(&f->dy, far_index(f, group, i), values[1]);
+        tensor_set(x, i, values[0]);
+        tensor_set(dy, i, values[1]);
     }
 }
 
@@ -182,69 +188,90 @@ static void far_io(lnorm_io *io, lnorm_pass pass, const lnorm_tensor *x, const l
                    const lnorm_tensor *out) {
     *io = (lnorm_io)LNORM_IO_INIT;
     io->x = x;
-    io->dy = io->v = dy;
-    io->y = out;
+    io->dy = io->v = io->x_tangent = dy;
+    io->y = io->y_tangent = out;
     *(pass == LNORM_BACKWARD ? &io->dx : &io->ddy) = out;
 }
 
-/* Runs one pass by hand, the last task of its last phase, or all of that, and compares the rows from `first` on with
- * each of them alone. */
-static void check_far(far_scene *f, lnorm_pass pass, int64_t first, int whole) {
+/* Runs the last tasks of a plan's last phase, or all of them. */
+static void run_last_tasks(const lnorm_plan *plan, const lnorm_io *io, int all) {
+    enum { LAST = 2 }; /* the last one may have few groups */
+    int phase = lnorm_plan_phases(plan) - 1;
+    int64_t tasks = lnorm_plan_tasks(plan, phase);
+    for (int64_t task = all || tasks < LAST ? 0 : tasks - LAST; task < tasks; task++)
+        assert_int_equal(lnorm_plan_run(plan, io, phase, task), LNORM_OK);
+}
+
+/* Runs one pass by hand and compares the groups from `first` on with each of them alone. */
+static void check_far(far_scene *f, lnorm_op op, int64_t first) {
     enum { MOST = 400 };
-    float x[MOST], dy[MOST], expected[MOST];
-    int64_t rows = f->shape[0], cols = f->shape[1];
-    lnorm_op op = LNORM_OP_INIT;
+    double x[MOST], dy[MOST], expected[MOST];
     lnorm_io io, alone;
     lnorm_plan plan;
-    lnorm_tensor row_x = lnorm_dense(x, LNORM_F32, SHAPE(1, cols)), row_dy = row_x, row_out = row_x;
+    lnorm_tensor row_x = lnorm_dense(x, f->x.dtype, SHAPE(1, f->size)), row_dy = row_x, row_out = row_x;
+    lnorm_op row_op = op;
     row_dy.data = dy;
     row_out.data = expected;
-    assert_true(cols <= MOST);
-    op.pass = pass;
-    far_io(&io, pass, &f->x, &f->dy, &f->out);
-    far_io(&alone, pass, &row_x, &row_dy, &row_out);
-    for (int64_t row = first; row < rows; row++)
-        far_fill(f, row, x, dy);
+    assert_true(f->size <= MOST);
+    op.axes = &f->reduced;
+    op.axes_count = 1;
+    far_io(&io, op.pass, &f->x, &f->dy, &f->out);
+    far_io(&alone, op.pass, &row_x, &row_dy, &row_out);
+    for (int64_t group = first; group < f->groups; group++)
+        far_fill(f, group, &row_x, &row_dy);
     assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
-    assert_int_equal(lnorm_plan_groups(&plan), rows);
+    assert_int_equal(lnorm_plan_groups(&plan), f->groups);
     assert_int_equal(lnorm_plan_check(&plan, &io, NULL), LNORM_OK);
-    int last = lnorm_plan_phases(&plan) - 1;
-    for (int64_t task = whole ? 0 : lnorm_plan_tasks(&plan, last) - 1; task < lnorm_plan_tasks(&plan, last); task++)
-        assert_int_equal(lnorm_plan_run(&plan, &io, last, task), LNORM_OK);
-    for (int64_t row = first; row < rows; row++) {
-        far_fill(f, row, x, dy);
-        assert_int_equal(lnorm_run(&op, &alone, NULL, NULL), LNORM_OK);
-        for (int64_t j = 0; j < cols; j++)
-            assert_memory_equal(far_at(&f->out, row, j), &expected[j], sizeof(float));
+    run_last_tasks(&plan, &io, first == 0);
+    for (int64_t group = first; group < f->groups; group++) {
+        far_fill(f, group, &row_x, &row_dy);
+        assert_int_equal(lnorm_run(&row_op, &alone, NULL, NULL), LNORM_OK);
+        for (int64_t i = 0; i < f->size; i++)
+            assert_true(lnorm_bits_of_f64(tensor_get(&f->out, far_index(f, group, i))) ==
+                        lnorm_bits_of_f64(tensor_get(&row_out, i)));
+    }
+}
+
+/* Every element type, pass and arithmetic. */
+static void check_all_far(const int64_t *shape, const int64_t *strides, int64_t reduced, int64_t groups_checked) {
+    const lnorm_dtype dtypes[] = {LNORM_F64, LNORM_F32, LNORM_F16, LNORM_BF16};
+    for (size_t type = 0; type < sizeof dtypes / sizeof *dtypes; type++) {
+        far_scene f;
+        far_make(&f, dtypes[type], shape, strides, reduced);
+        for (int pass = LNORM_FORWARD; pass <= LNORM_FORWARD_MODE; pass++)
+            for (int arithmetic = LNORM_ACCURATE; arithmetic <= LNORM_FAST; arithmetic++) {
+                lnorm_op op = LNORM_OP_INIT;
+                op.pass = (lnorm_pass)pass;
+                op.arithmetic = (lnorm_arithmetic)arithmetic;
+                check_far(&f, op, f.groups - groups_checked);
+            }
+        far_free(&f);
     }
 }
 
 /* Dense rows: 2^26 + 3 of 65, the last few of them. */
 static void test_far_rows(void **state) {
-    const int64_t rows = ((int64_t)1 << 26) + 3, cols = 65;
-    far_scene f;
+    const int64_t shape[] = {((int64_t)1 << 26) + 3, 65}, strides[] = {65, 1};
     (void)state;
-    far_make(&f, rows, cols, NULL, (size_t)(rows * cols) * sizeof(float));
-    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
-        check_far(&f, (lnorm_pass)pass, rows - 5, 0);
-    far_free(&f);
+    check_all_far(shape, strides, 1, 5);
 }
 
-/* Few elements far apart: rows 2^32 + 7 elements apart, then elements of a row 2^25 + 1 apart (the general form), both
- * directions. */
-static void test_far_strides(void **state) {
-    const int64_t far[] = {((int64_t)1 << 32) + 7, ((int64_t)1 << 25) + 1};
-    const int64_t rows_apart[] = {far[0], 1}, elements_apart[] = {1, far[1]};
-    far_scene f;
+/* Columns: 2^32 + 3 of 20, the last few of them. */
+static void test_far_columns(void **state) {
+    const int64_t shape[] = {20, ((int64_t)1 << 32) + 3}, strides[] = {shape[1], 1};
     (void)state;
-    far_make(&f, 3, 300, rows_apart, (size_t)(2 * far[0] + 300) * sizeof(float));
-    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
-        check_far(&f, (lnorm_pass)pass, 0, 1);
-    far_free(&f);
-    far_make(&f, 5, 300, elements_apart, (size_t)(299 * far[1] + 5) * sizeof(float));
-    for (int pass = LNORM_FORWARD; pass <= LNORM_DOUBLE_BACKWARD; pass++)
-        check_far(&f, (lnorm_pass)pass, 0, 1);
-    far_free(&f);
+    check_all_far(shape, strides, 0, 5);
+}
+
+/* Few elements far apart: rows 2^32 + 7 elements apart, contiguous ones, and others, more than a bundle of the general
+ * form holds; elements of a row 2^25 + 1 apart, of few rows (the general form) and of more (columns). */
+static void test_far_strides(void **state) {
+    const int64_t far = ((int64_t)1 << 32) + 7, apart = ((int64_t)1 << 25) + 1;
+    (void)state;
+    check_all_far((int64_t[]){3, 300}, (int64_t[]){far, 1}, 1, 3);
+    check_all_far((int64_t[]){19, 300}, (int64_t[]){far, 3}, 1, 19);
+    check_all_far((int64_t[]){3, 300}, (int64_t[]){1, apart}, 1, 3);
+    check_all_far((int64_t[]){5, 300}, (int64_t[]){1, apart}, 1, 5);
 }
 
 /* One row for 2^33 groups; their statistics are dense. */
@@ -285,6 +312,7 @@ int main(void) {
         cmocka_unit_test(test_empty_is_checked),
 #if defined __unix__ && UINTPTR_MAX > UINT32_MAX
         cmocka_unit_test(test_far_rows),
+        cmocka_unit_test(test_far_columns),
         cmocka_unit_test(test_far_strides),
         cmocka_unit_test(test_far_groups),
 #endif
