@@ -7,7 +7,7 @@
  *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
- *   tensors.c     small norms of PyTorch's tensors
+ *   tensors.c     norms of PyTorch's tensors: the short way to the library
  *   module.c      the module
  *
  * State is static: the module refuses to load in a second interpreter (module.c). */
@@ -97,21 +97,19 @@ extern const char describe_doc[];
 
 /* ---- rows.c, execute.c ------------------------------------------------------------------------------------------- */
 
-/* Arrays of level 1: what one of the functions there takes; NULL where a function has no such argument. */
+/* A call of level 1: what one of the functions there takes; NULL where a function has no such argument. */
 typedef struct rows_call {
     lnorm_kind kind;
+    lnorm_pass pass; /* LNORM_FORWARD or LNORM_BACKWARD */
     enum element element;
-    const void *x, *dy, *weight, *bias;
+    void *x, *dy, *weight, *bias;
     void *y, *mean, *rstd, *dx, *dweight, *dbias;
     int64_t rows, cols;
     double eps;
 } rows_call;
 
-lnorm_status run_rows_forward(const rows_call *call);
-lnorm_status run_rows_backward(const rows_call *call);
-
-/* One of the two, without the interpreter's lock where it is long. None, or NULL and an exception. */
-PyObject *run_rows(lnorm_status (*run)(const rows_call *call), const rows_call *call);
+/* On the calling thread, without the interpreter's lock where it takes long. */
+lnorm_status run_rows(const rows_call *call);
 
 /* -1 and a TypeError where a function of positional arguments got another number of them. */
 int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name);
@@ -134,8 +132,8 @@ extern const char set_general_doc[];
 /* ---- tensors.c --------------------------------------------------------------------------------------------------- */
 
 PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-PyObject *small_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-PyObject *small_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-extern const char set_tensors_doc[], small_norm_doc[], small_norm_backward_doc[];
+PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char set_tensors_doc[], tensor_norm_doc[], tensor_norm_backward_doc[];
 
 #endif

@@ -22,8 +22,8 @@ static PyMethodDef methods[] = {
     FASTCALL(rms_norm_backward, METH_KEYWORDS),
     FASTCALL(set_general, 0),
     FASTCALL(set_tensors, 0),
-    FASTCALL(small_norm, 0),
-    FASTCALL(small_norm_backward, 0),
+    FASTCALL(tensor_norm, 0),
+    FASTCALL(tensor_norm_backward, 0),
     {"describe", describe, METH_O, describe_doc},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(threads, /)\n--\n\n"

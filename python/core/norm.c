@@ -93,7 +93,7 @@ static int trailing_axes(PyArrayObject *x, PyObject *shape) {
 }
 
 /* weight or bias: dense, of x's type, of the shape of its last `axes` axes; or none. */
-static int read_parameter(PyArrayObject *x, int element, int axes, PyObject *object, const void **data) {
+static int read_parameter(PyArrayObject *x, int element, int axes, PyObject *object, void **data) {
     PyArrayObject *array;
     *data = NULL;
     if (!object || object == Py_None)
@@ -152,6 +152,7 @@ static int read_dense(rows_call *call, const function *f, PyObject *const *value
         PyArray_SIZE(x) == 0)
         return 0;
     call->kind = f->kind;
+    call->pass = f->pass;
     call->element = (enum element)element;
     call->x = PyArray_DATA(x);
     call->cols = 1;
@@ -167,7 +168,7 @@ static int read_dense(rows_call *call, const function *f, PyObject *const *value
 /* ---- Running it -------------------------------------------------------------------------------------------------- */
 
 /* Above this size pools are worth their while, and a plan's microsecond is not noticed. */
-static int run_large(const rows_call *c, lnorm_pass pass) {
+static int run_large(const rows_call *c) {
     int64_t shape[] = {c->rows, c->cols};
     lnorm_dtype dtype = dtype_of[c->element];
     const void *whole[] = {c->x, c->y, c->dy, c->dx}, *row[] = {c->weight, c->bias, c->dweight, c->dbias};
@@ -182,26 +183,14 @@ static int run_large(const rows_call *c, lnorm_pass pass) {
         *in_io[4 + i] = row[i] ? &rows[i] : NULL;
     }
     op.kind = c->kind;
-    op.pass = pass;
+    op.pass = c->pass;
     op.eps = c->eps;
     return run_operation(&op, &io, 0);
 }
 
 /* True when done. Without an exception the library refuses it, and the Python function finds out why. */
-static int run(const rows_call *c, lnorm_pass pass) {
-    lnorm_status (*run_rows)(const rows_call *) = pass == LNORM_FORWARD ? run_rows_forward : run_rows_backward;
-    lnorm_status status;
-    int64_t elements = c->rows * c->cols;
-    if (elements >= ALONE_BELOW)
-        return run_large(c, pass) == 0;
-    if (elements < KEEP_LOCK_BELOW) {
-        status = run_rows(c);
-    } else {
-        PyThreadState *lock = PyEval_SaveThread();
-        status = run_rows(c);
-        PyEval_RestoreThread(lock);
-    }
-    return status == LNORM_OK;
+static int run(const rows_call *c) {
+    return c->rows * c->cols < ALONE_BELOW ? run_rows(c) == LNORM_OK : run_large(c) == 0;
 }
 
 /* A new array of the shape and type of another, and its memory; None and NULL for no array or None. */
@@ -224,7 +213,7 @@ static PyObject *new_like(PyObject *object, void **data) {
 /* The results of a dense case; NULL without an exception where the library refuses it. */
 static PyObject *run_forward(rows_call *call, const function *f, PyObject *const *values) {
     PyObject *y = new_like(values[f->x], &call->y);
-    if (y && run(call, LNORM_FORWARD))
+    if (y && run(call))
         return y;
     Py_DecRef(y);
     return NULL;
@@ -236,7 +225,7 @@ static PyObject *run_backward(rows_call *call, const function *f, PyObject *cons
     gradients[0] = new_like(values[f->x], &call->dx);
     gradients[1] = new_like(values[f->weight], &call->dweight);
     gradients[2] = new_like(argument(values, f->bias), &call->dbias);
-    if (gradients[0] && gradients[1] && gradients[2] && run(call, LNORM_BACKWARD))
+    if (gradients[0] && gradients[1] && gradients[2] && run(call))
         result = PyTuple_New(count);
     for (int i = 0; i < 3; i++) {
         if (result && i < count)

@@ -8,7 +8,7 @@
          ? lnorm_rms_norm_##suffix(c->y, c->rstd, c->x, c->weight, c->rows, c->cols, c->eps)                          \
          : lnorm_layer_norm_##suffix(c->y, c->mean, c->rstd, c->x, c->weight, c->bias, c->rows, c->cols, c->eps))
 
-lnorm_status run_rows_forward(const rows_call *c) {
+static lnorm_status forward(const rows_call *c) {
     switch (c->element) {
     case F64: return FORWARD(f64);
     case F32: return FORWARD(f32);
@@ -25,7 +25,7 @@ lnorm_status run_rows_forward(const rows_call *c) {
          : lnorm_layer_norm_backward_##suffix(c->dx, c->dweight, c->dbias, c->dy, c->x, c->weight, c->rows, c->cols,  \
                                               c->eps, workspace, size))
 
-static lnorm_status backward(const rows_call *c, void *workspace, size_t size) {
+static lnorm_status backward_in(const rows_call *c, void *workspace, size_t size) {
     switch (c->element) {
     case F64: return BACKWARD(f64);
     case F32: return BACKWARD(f32);
@@ -35,29 +35,30 @@ static lnorm_status backward(const rows_call *c, void *workspace, size_t size) {
     }
 }
 
-lnorm_status run_rows_backward(const rows_call *c) {
+static lnorm_status backward(const rows_call *c) {
     unsigned char small[8192];
     size_t size = lnorm_backward_workspace(c->rows, c->cols);
     void *large;
     lnorm_status status;
     if (size <= sizeof small)
-        return backward(c, small, size);
+        return backward_in(c, small, size);
     large = malloc(size);
-    status = backward(c, large, large ? size : 0);
+    status = backward_in(c, large, large ? size : 0);
     free(large);
     return status;
 }
 
-static int read_address(PyObject *object, void **address) {
-    *address = object == Py_None ? NULL : PyLong_AsVoidPtr(object);
-    return !*address && PyErr_Occurred() ? -1 : 0;
-}
-
-static int read_addresses(PyObject *const *objects, int count, void **addresses) {
-    for (int i = 0; i < count; i++)
-        if (read_address(objects[i], &addresses[i]))
-            return -1;
-    return 0;
+lnorm_status run_rows(const rows_call *c) {
+    lnorm_status (*run)(const rows_call *) = c->pass == LNORM_FORWARD ? forward : backward;
+    lnorm_status status;
+    PyThreadState *lock;
+    /* Beyond 2^60 elements the library refuses; before that the product fits. */
+    if (c->rows < KEEP_LOCK_BELOW && c->cols < KEEP_LOCK_BELOW && c->rows * c->cols < KEEP_LOCK_BELOW)
+        return run(c);
+    lock = PyEval_SaveThread();
+    status = run(c);
+    PyEval_RestoreThread(lock);
+    return status;
 }
 
 /* kind, element at the front; rows, cols, eps at the end. */
@@ -80,28 +81,35 @@ static int read_scalars(rows_call *call, PyObject *const *front, PyObject *const
     return 0;
 }
 
-PyObject *run_rows(lnorm_status (*run)(const rows_call *), const rows_call *call) {
-    lnorm_status status;
-    /* Beyond 2^60 elements the library refuses; before that the product fits. */
-    int small = call->rows < KEEP_LOCK_BELOW && call->cols < KEEP_LOCK_BELOW &&
-                call->rows * call->cols < KEEP_LOCK_BELOW;
-    if (small) {
-        status = run(call);
-    } else {
-        PyThreadState *lock = PyEval_SaveThread();
-        status = run(call);
-        PyEval_RestoreThread(lock);
-    }
-    if (status != LNORM_OK)
-        return raise_status(status, "");
-    Py_RETURN_NONE;
-}
-
 int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name) {
     if (given == expected)
         return 0;
     PyErr_Format(PyExc_TypeError, "%s() takes %zd positional arguments (%zd given)", name, expected, given);
     return -1;
+}
+
+static int read_addresses(rows_call *call, PyObject *const *objects) {
+    void **in_forward[] = {&call->x, &call->y, &call->weight, &call->bias, &call->mean, &call->rstd};
+    void **in_backward[] = {&call->dy, &call->x, &call->weight, &call->dx, &call->dweight, &call->dbias};
+    void ***members = call->pass == LNORM_FORWARD ? in_forward : in_backward;
+    for (int i = 0; i < 6; i++) {
+        *members[i] = objects[i] == Py_None ? NULL : PyLong_AsVoidPtr(objects[i]);
+        if (!*members[i] && PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *rows(lnorm_pass pass, const char *name, PyObject *const *arguments, Py_ssize_t given) {
+    rows_call call = {.pass = pass};
+    lnorm_status status;
+    if (check_count(given, 11, name) || read_addresses(&call, arguments + 2) ||
+        read_scalars(&call, arguments, arguments + 8))
+        return NULL;
+    status = run_rows(&call);
+    if (status != LNORM_OK)
+        return raise_status(status, "");
+    Py_RETURN_NONE;
 }
 
 const char rows_forward_doc[] =
@@ -113,14 +121,8 @@ const char rows_forward_doc[] =
     "Nothing is checked but what lnorm.h checks: the memory must be there and aligned to its elements.";
 
 PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    rows_call call = {0};
-    void *at[6];
     (void)module;
-    if (check_count(given, 11, "rows_forward") || read_addresses(arguments + 2, 6, at) ||
-        read_scalars(&call, arguments, arguments + 8))
-        return NULL;
-    call.x = at[0], call.y = at[1], call.weight = at[2], call.bias = at[3], call.mean = at[4], call.rstd = at[5];
-    return run_rows(run_rows_forward, &call);
+    return rows(LNORM_FORWARD, "rows_forward", arguments, given);
 }
 
 const char rows_backward_doc[] =
@@ -130,12 +132,6 @@ const char rows_backward_doc[] =
     "cols, all of type dtype. dx may be dy or x. Outputs that are 0 are not computed. RMS norm ignores dbias.";
 
 PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    rows_call call = {0};
-    void *at[6];
     (void)module;
-    if (check_count(given, 11, "rows_backward") || read_addresses(arguments + 2, 6, at) ||
-        read_scalars(&call, arguments, arguments + 8))
-        return NULL;
-    call.dy = at[0], call.x = at[1], call.weight = at[2], call.dx = at[3], call.dweight = at[4], call.dbias = at[5];
-    return run_rows(run_rows_backward, &call);
+    return rows(LNORM_BACKWARD, "rows_backward", arguments, given);
 }

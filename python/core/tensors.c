@@ -1,8 +1,9 @@
-/* Small norms of another library's tensors, which its table of DLPack functions describes without an object in between.
- * What is not dense, of one element type and on the CPU is left to the caller: None is returned. */
+/* Norms of another library's tensors, which its table of DLPack functions describes without an object in between. What
+ * is not dense and on the CPU is left to the caller: None is returned. */
 #include "core.h"
 
 #include <float.h>
+#include <string.h>
 
 /* DLPack's DLPackExchangeAPI (version 1), as far as it is read here. */
 typedef struct exchange {
@@ -12,13 +13,14 @@ typedef struct exchange {
     int (*describe)(void *object, lnorm_tensor *tensor);
 } exchange;
 
-static PyObject *types, *empty_like, *is_neg;
+static PyObject *types, *empty_like, *get_threads, *is_neg;
 static int (*describe_tensor)(void *object, lnorm_tensor *tensor);
 
 const char set_tensors_doc[] =
-    "set_tensors(types, exchange, empty_like, /)\n--\n\n"
-    "Whose tensors small_norm takes: a tuple of exactly these types, their __dlpack_c_exchange_api__, and the\n"
-    "function that makes an output. False where the table is of no use; small_norm then returns None always.";
+    "set_tensors(types, exchange, empty_like, get_threads, /)\n--\n\n"
+    "Whose tensors tensor_norm takes: a tuple of exactly these types, their __dlpack_c_exchange_api__, and the\n"
+    "functions that make an output and say how many threads there are. False where the table is of no use; tensor_norm\n"
+    "then returns None always.";
 
 static void keep(PyObject **where, PyObject *object) {
     PyObject *before = *where;
@@ -30,7 +32,7 @@ static void keep(PyObject **where, PyObject *object) {
 PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     const exchange *table;
     (void)module;
-    if (check_count(given, 3, "set_tensors"))
+    if (check_count(given, 4, "set_tensors"))
         return NULL;
     if (!PyTuple_Check(arguments[0])) {
         PyErr_Format(PyExc_TypeError, "types: expected a tuple, got %R", arguments[0]);
@@ -43,6 +45,7 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
         return NULL;
     keep(&types, arguments[0]);
     keep(&empty_like, arguments[2]);
+    keep(&get_threads, arguments[3]);
     describe_tensor = table->major == 1 ? table->describe : NULL;
     return PyBool_FromLong(describe_tensor != NULL);
 }
@@ -87,62 +90,110 @@ static int read_dense(PyObject *object, lnorm_tensor *tensor) {
     return 0;
 }
 
-static char *address(const lnorm_tensor *tensor) {
-    return (char *)tensor->data + tensor->byte_offset;
+/* A call under way: arguments as they came, tensors as they lie, and the operation for lnorm_execute. */
+typedef struct tensor_call {
+    PyObject *const *arguments;
+    lnorm_tensor x, weight, bias, dy, outputs[3];
+    lnorm_op op;
+    lnorm_io io;
+    int64_t elements;
+    int one_element; /* x and parameters have one element type: level 1 may do */
+} tensor_call;
+
+/* What of the arguments stands where. */
+enum { KIND, X, SHAPE, WEIGHT, BIAS, EPS, FAST, FORWARD_ARGUMENTS, DY = FORWARD_ARGUMENTS, MASK, BACKWARD_ARGUMENTS };
+
+static int64_t count_elements(const lnorm_tensor *x) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < x->ndim; i++)
+        count *= x->shape[i];
+    return count;
 }
 
-/* rows and cols from x and normalized_shape, a tuple; 1 where they belong together and the whole is small. */
-static int read_rows(rows_call *call, const lnorm_tensor *x, PyObject *shape) {
+static int is_extent(PyObject *object, int64_t extent) {
+    int overflow;
+    return PyLong_CheckExact(object) && PyLong_AsLongLongAndOverflow(object, &overflow) == extent;
+}
+
+/* Layer and RMS norm: a tuple, which must equal x's last extents. */
+static int read_normalized_shape(tensor_call *c, PyObject *shape) {
     Py_ssize_t count = PyTuple_Check(shape) ? PyTuple_Size(shape) : 0;
-    if (count < 1 || count > x->ndim)
+    if (count < 1 || count > c->x.ndim)
         return 0;
-    call->rows = call->cols = 1;
-    for (int32_t i = 0; i < x->ndim; i++) {
-        int inside = i >= x->ndim - (int32_t)count, overflow;
-        int64_t extent = x->shape[i];
-        PyObject *given = inside ? PyTuple_GetItem(shape, i - (x->ndim - count)) : NULL;
-        if (inside && (!PyLong_CheckExact(given) || PyLong_AsLongLongAndOverflow(given, &overflow) != extent))
+    c->op.normalized_ndim = (int32_t)count;
+    c->op.normalized_shape = c->x.shape + (c->x.ndim - count);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_extent(PyTuple_GetItem(shape, i), c->op.normalized_shape[i]))
             return 0;
-        if (extent < 1 || extent >= ALONE_BELOW)
-            return 0;
-        *(inside ? &call->cols : &call->rows) *= extent;
-        if (call->rows * call->cols >= ALONE_BELOW)
-            return 0;
-    }
     return 1;
 }
 
-/* A parameter must have the shape of x's last axes; None has the address NULL. */
-static int read_parameter(PyObject *object, const lnorm_tensor *x, Py_ssize_t ndim, const void **at) {
-    lnorm_tensor tensor;
-    *at = NULL;
+/* Group norm: a number of groups, which must divide the channels. Groups of one element PyTorch refuses. */
+static int read_groups(tensor_call *c, PyObject *groups) {
+    int overflow;
+    c->op.groups = PyLong_CheckExact(groups) ? PyLong_AsLongLongAndOverflow(groups, &overflow) : 0;
+    return c->op.groups > 0 && c->x.ndim >= 2 && c->x.shape[1] % c->op.groups == 0 &&
+           c->elements != c->op.groups;
+}
+
+/* A parameter must have the shape `extents` and x's element type, or f32 where x has 16 bits; None is absent. */
+static int read_parameter(tensor_call *c, PyObject *object, int32_t ndim, const int64_t *extents, lnorm_tensor *into,
+                          const lnorm_tensor **in_io) {
     if (object == Py_None)
         return 1;
-    if (!read_dense(object, &tensor) || tensor.ndim != ndim || element_of(&tensor) != element_of(x))
+    if (!read_dense(object, into) || into->ndim != ndim)
         return 0;
     for (int32_t i = 0; i < ndim; i++)
-        if (tensor.shape[i] != x->shape[x->ndim - ndim + i])
+        if (into->shape[i] != extents[i])
             return 0;
-    *at = address(&tensor);
-    return 1;
+    *in_io = into;
+    if (element_of(into) == element_of(&c->x))
+        return 1;
+    c->one_element = 0;
+    return c->x.dtype.bits == 16 && element_of(into) == F32;
 }
 
-/* kind, x, normalized_shape, weight, bias, eps into the call, of which the rest is zero. */
-static int read_call(rows_call *call, lnorm_tensor *x, PyObject *const *arguments) {
-    Py_ssize_t ndim;
+/* Both parameters, of one type. */
+static int read_parameters(tensor_call *c) {
+    int grouped = c->op.kind == LNORM_GROUP_NORM;
+    int32_t ndim = grouped ? 1 : c->op.normalized_ndim;
+    const int64_t *extents = grouped ? c->x.shape + 1 : c->op.normalized_shape;
+    return read_parameter(c, c->arguments[WEIGHT], ndim, extents, &c->weight, &c->io.weight) &&
+           read_parameter(c, c->arguments[BIAS], ndim, extents, &c->bias, &c->io.bias) &&
+           (!c->io.weight || !c->io.bias || element_of(&c->weight) == element_of(&c->bias));
+}
+
+/* None is the default of PyTorch's RMS norm, which is lnorm's, too. */
+static int read_eps(tensor_call *c) {
+    PyObject *eps = c->arguments[EPS];
+    if (eps == Py_None && c->op.kind == LNORM_RMS_NORM)
+        c->op.eps = LNORM_EPS_DEFAULT;
+    else if (PyFloat_CheckExact(eps))
+        c->op.eps = PyFloat_AsDouble(eps);
+    else
+        return 0;
+    return eps == Py_None || (c->op.eps >= 0 && c->op.eps <= DBL_MAX);
+}
+
+/* The operands; 0 where the caller has to look at them himself. No exception is left. */
+static int read_call(tensor_call *c, lnorm_pass pass, PyObject *const *arguments) {
     int64_t kind = -1;
-    if (!read_dense(arguments[1], x) || element_of(x) < 0 || !read_rows(call, x, arguments[2]))
+    int overflow;
+    *c = (tensor_call){.arguments = arguments, .op = LNORM_OP_INIT, .io = LNORM_IO_INIT, .one_element = 1};
+    if (PyLong_CheckExact(arguments[KIND]))
+        kind = PyLong_AsLongLongAndOverflow(arguments[KIND], &overflow);
+    if (!read_dense(arguments[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
         return 0;
-    ndim = PyTuple_Size(arguments[2]);
-    if (!read_parameter(arguments[3], x, ndim, &call->weight) || !read_parameter(arguments[4], x, ndim, &call->bias) ||
-        read_integer(arguments[0], "kind", &kind) || read_double(arguments[5], "eps", &call->eps)) {
-        PyErr_Clear();
+    c->io.x = &c->x;
+    c->elements = count_elements(&c->x);
+    c->op.kind = (lnorm_kind)kind;
+    c->op.pass = pass;
+    c->op.arithmetic = arguments[FAST] == Py_True ? LNORM_FAST : LNORM_ACCURATE;
+    if (kind == LNORM_GROUP_NORM ? !read_groups(c, arguments[SHAPE])
+                                 : (kind != LNORM_LAYER_NORM && kind != LNORM_RMS_NORM) ||
+                                       !read_normalized_shape(c, arguments[SHAPE]))
         return 0;
-    }
-    call->x = address(x);
-    call->element = (enum element)element_of(x);
-    call->kind = (lnorm_kind)kind;
-    return (kind == LNORM_LAYER_NORM || kind == LNORM_RMS_NORM) && call->eps >= 0 && call->eps <= DBL_MAX;
+    return c->elements > 0 && read_parameters(c) && read_eps(c);
 }
 
 static PyObject *nothing(void) {
@@ -150,77 +201,113 @@ static PyObject *nothing(void) {
     return Py_None;
 }
 
-static PyObject *new_output(PyObject *like, void **at) {
+/* The i-th output, described in *in_io. */
+static PyObject *new_output(tensor_call *c, int i, PyObject *like, const lnorm_tensor **in_io) {
     PyObject *output = PyObject_CallFunctionObjArgs(empty_like, like, NULL);
-    lnorm_tensor tensor;
-    if (!output || describe_tensor(output, &tensor)) {
+    if (!output || describe_tensor(output, &c->outputs[i])) {
         Py_DecRef(output);
         return NULL;
     }
-    *at = address(&tensor);
+    *in_io = &c->outputs[i];
     return output;
 }
 
-static int run(lnorm_status (*rows)(const rows_call *), const rows_call *call) {
-    PyObject *none = run_rows(rows, call);
-    Py_DecRef(none);
-    return none ? 0 : -1;
+static void *address(const lnorm_tensor *tensor) {
+    return tensor ? (char *)tensor->data + tensor->byte_offset : NULL;
 }
 
-const char small_norm_doc[] =
-    "small_norm(kind, x, normalized_shape, weight, bias, eps, /)\n--\n\n"
-    "y, made by empty_like, of below 32768 dense elements; None where the operands are not as needed here.";
+static int run_level1(const tensor_call *c) {
+    const lnorm_io *io = &c->io;
+    rows_call call = {c->op.kind, c->op.pass, (enum element)element_of(&c->x), address(io->x), address(io->dy),
+                      address(io->weight), address(io->bias), address(io->y), NULL, NULL, address(io->dx),
+                      address(io->dweight), address(io->dbias), 0, 1, c->op.eps};
+    lnorm_status status;
+    for (int32_t i = 0; i < c->op.normalized_ndim; i++)
+        call.cols *= c->op.normalized_shape[i];
+    call.rows = c->elements / call.cols;
+    status = run_rows(&call);
+    if (status != LNORM_OK)
+        raise_status(status, "");
+    return status == LNORM_OK ? 0 : -1;
+}
 
-PyObject *small_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    rows_call call = {0};
-    lnorm_tensor x;
+/* As many threads as PyTorch's own operators have: no bit depends on it. */
+static int run_threads(tensor_call *c) {
+    int64_t threads = 1;
+    if (c->elements >= ALONE_BELOW) {
+        PyObject *number = PyObject_CallFunctionObjArgs(get_threads, NULL);
+        int status = number ? read_integer(number, "threads", &threads) : -1;
+        Py_DecRef(number);
+        if (status)
+            return -1;
+    }
+    return run_operation(&c->op, &c->io, threads);
+}
+
+/* Level 1 costs a microsecond less than a plan, which shows in a norm that takes two. */
+static int run(tensor_call *c) {
+    int level1 = c->elements < ALONE_BELOW && c->one_element && c->op.kind != LNORM_GROUP_NORM &&
+                 c->op.arithmetic == LNORM_ACCURATE;
+    return level1 ? run_level1(c) : run_threads(c);
+}
+
+const char tensor_norm_doc[] =
+    "tensor_norm(kind, x, shape, weight, bias, eps, fast, /)\n--\n\n"
+    "y, made by empty_like; None where the operands are not dense tensors of matching shapes and element types.\n\n"
+    "shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups for GROUP_NORM.";
+
+PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
+    tensor_call c;
     PyObject *y;
     (void)module;
-    if (check_count(given, 6, "small_norm"))
+    if (check_count(given, FORWARD_ARGUMENTS, "tensor_norm"))
         return NULL;
-    if (!read_call(&call, &x, arguments))
+    if (!read_call(&c, LNORM_FORWARD, arguments))
         return nothing();
-    y = new_output(arguments[1], &call.y);
-    if (y && run(run_rows_forward, &call)) {
+    y = new_output(&c, 0, arguments[X], &c.io.y);
+    if (y && run(&c)) {
         Py_DecRef(y);
         return NULL;
     }
     return y;
 }
 
-const char small_norm_backward_doc[] =
-    "small_norm_backward(kind, x, normalized_shape, weight, bias, eps, dy, mask, /)\n--\n\n"
-    "(dx, dweight, dbias), each None where the tuple mask has False for it; None as small_norm. Of bias the shape and\n"
+static int read_dy(tensor_call *c) {
+    PyObject *mask = c->arguments[MASK];
+    if (!PyTuple_Check(mask) || PyTuple_Size(mask) != 3 || !read_dense(c->arguments[DY], &c->dy) ||
+        element_of(&c->dy) != element_of(&c->x) || c->dy.ndim != c->x.ndim)
+        return 0;
+    c->io.dy = &c->dy;
+    return memcmp(c->dy.shape, c->x.shape, (size_t)c->x.ndim * sizeof *c->x.shape) == 0;
+}
+
+const char tensor_norm_backward_doc[] =
+    "tensor_norm_backward(kind, x, shape, weight, bias, eps, fast, dy, mask, /)\n--\n\n"
+    "(dx, dweight, dbias), each None where the tuple mask has False for it; None as tensor_norm. Of bias the shape and\n"
     "type count.";
 
-PyObject *small_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    static const int like[3] = {1, 3, 4};
-    rows_call call = {0};
-    lnorm_tensor x, dy;
-    void **outputs[3];
+PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
+    static const int like[3] = {X, WEIGHT, BIAS};
+    tensor_call c;
+    const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias};
     PyObject *result;
     (void)module;
-    if (check_count(given, 8, "small_norm_backward"))
+    if (check_count(given, BACKWARD_ARGUMENTS, "tensor_norm_backward"))
         return NULL;
-    if (!PyTuple_Check(arguments[7]) || PyTuple_Size(arguments[7]) != 3 || !read_call(&call, &x, arguments) ||
-        !read_dense(arguments[6], &dy) || element_of(&dy) != element_of(&x) || dy.ndim != x.ndim)
+    if (!read_call(&c, LNORM_BACKWARD, arguments) || !read_dy(&c))
         return nothing();
-    for (int32_t i = 0; i < x.ndim; i++)
-        if (dy.shape[i] != x.shape[i])
-            return nothing();
-    call.dy = address(&dy);
-    outputs[0] = &call.dx, outputs[1] = &call.dweight, outputs[2] = &call.dbias;
     result = PyTuple_New(3);
     for (int i = 0; i < 3 && result; i++) {
-        PyObject *output = PyTuple_GetItem(arguments[7], i) == Py_True && arguments[like[i]] != Py_None
-                               ? new_output(arguments[like[i]], outputs[i])
+        PyObject *source = arguments[like[i]];
+        PyObject *output = PyTuple_GetItem(arguments[MASK], i) == Py_True && source != Py_None
+                               ? new_output(&c, i, source, in_io[i])
                                : nothing();
         if (!output || PyTuple_SetItem(result, i, output)) {
             Py_DecRef(result);
             return NULL;
         }
     }
-    if (result && run(run_rows_backward, &call)) {
+    if (result && run(&c)) {
         Py_DecRef(result);
         return NULL;
     }

@@ -356,3 +356,27 @@ def test_quick_way_and_dispatcher_agree(name):
             quick = call(ours, name, case)
             with Mode():
                 assert torch.equal(call(ours, name, case), quick)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("shape", [(4, 6, 5), (8, 64, 128)], ids=["one thread", "several"])
+@pytest.mark.parametrize("types", [(torch.float64, torch.float64), (torch.float32, torch.float32),
+                                   (torch.bfloat16, torch.bfloat16), (torch.float16, torch.float32)], ids=str)
+def test_dense_and_strided_operands_give_the_same_bits(types, shape, fast):
+    """Dense ones take the short way through _core.tensor_norm, others the general call."""
+    torch.manual_seed(2)
+    x, dy = torch.randn(2, *shape, dtype=types[0])
+    tail, channels = torch.randn(2, shape[-1], dtype=types[1]), torch.randn(2, shape[1], dtype=types[1])
+    norms = {"layer": (lambda x, w, b: ours.layer_norm(x, shape[-1:], w, b, fast=fast), tail),
+             "rms": (lambda x, w, b: ours.rms_norm(x, shape[-1:], w, fast=fast) + 0 * b, tail),
+             "group": (lambda x, w, b: ours.group_norm(x, 2, w, b, fast=fast), channels)}
+    strided = lambda t: t.mT.contiguous().mT
+    for norm, (weight, bias) in norms.values():
+        results = []
+        for to in (lambda t: t.clone(), strided):
+            wrt = [t.requires_grad_() for t in (to(x), weight.clone(), bias.clone())]
+            y = norm(*wrt)
+            results.append([y, *torch.autograd.grad(y, wrt, to(dy))])
+            with torch.inference_mode():
+                results[-1].append(norm(*wrt))
+        assert_equal(*results)

@@ -21,4 +21,4 @@ def get_arithmetic():
 
 
 def is_fast(fast):
-    return _fast if fast is None else fast
+    return _fast if fast is None else bool(fast)

@@ -8,20 +8,18 @@ from .. import _core
 from ._arithmetic import is_fast
 
 KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM}
+KIND_OF = {code: kind for kind, code in KINDS.items()}
 DTYPES = {torch.float64: _core.F64, torch.float32: _core.F32, torch.float16: _core.F16, torch.bfloat16: _core.BF16}
-
-# From so many elements on the library uses several threads (lnorm_execute in lnorm.h).
-ALONE_BELOW = 32768
 
 # Types that are no more than a tensor. (torch.nn.Buffer makes objects of the first.)
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
-# From here on _core.small_norm knows PyTorch's tensors; where PyTorch is too old for that it always says None.
-if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
-    _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like)
-
 # How many threads work at a norm: as many as at PyTorch's own operators. (No bit depends on it.)
 threads = torch.get_num_threads
+
+# From here on _core.tensor_norm knows PyTorch's tensors; where PyTorch is too old for that it always says None.
+if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like, threads)
 
 
 def checked_eps(kind, eps, dtype):
@@ -45,12 +43,11 @@ def empty_like(x, kind):
 def forward(x, weight, bias, kind, extent, eps, fast):
     """y, for operands of any strides and of any of the four element types."""
     eps = checked_eps(kind, eps, x.dtype)
-    if _may_be_small(x, kind, extent, fast):
-        y = _core.small_norm(KINDS[kind], x, x.shape[-extent:], weight, bias, eps)
-        if y is not None:
-            return y
-    y = empty_like(x, kind)
-    _execute(kind, _core.FORWARD, extent, eps, fast, x=x, weight=weight, bias=bias, y=y)
+    shape = _shape(x, kind, extent)
+    y = _core.tensor_norm(KINDS[kind], x, shape, weight, bias, eps, is_fast(fast))
+    if y is None:
+        y = empty_like(x, kind)
+        _execute(kind, _core.FORWARD, shape, eps, fast, x=x, weight=weight, bias=bias, y=y)
     return y
 
 
@@ -63,35 +60,29 @@ def backward(dy, x, weight, bias, kind, extent, eps, fast, mask):
 def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask):
     """The same with None for what `mask` does not ask for."""
     eps = checked_eps(kind, eps, x.dtype)
-    if _may_be_small(x, kind, extent, fast):
-        found = _core.small_norm_backward(KINDS[kind], x, x.shape[-extent:], weight, bias, eps, dy, mask)
-        if found is not None:
-            return found
+    shape = _shape(x, kind, extent)
+    found = _core.tensor_norm_backward(KINDS[kind], x, shape, weight, bias, eps, is_fast(fast), dy, mask)
+    if found is not None:
+        return found
     dx = empty_like(x, kind) if mask[0] else None
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if mask[1] else None
     dbias = torch.empty_like(bias, memory_format=torch.contiguous_format) if mask[2] else None
-    _execute(kind, _core.BACKWARD, extent, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    _execute(kind, _core.BACKWARD, shape, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
     return dx, dweight, dbias
 
 
-def _may_be_small(x, kind, extent, fast):
-    return kind in ("layer", "rms") and not is_fast(fast) and 0 < extent <= x.dim()
-
-
-def _execute(kind, what, extent, eps, fast, **operands):
-    shape = {"groups": extent} if kind == "group" else {"normalized_shape": _normalized_shape(operands["x"], extent)}
-    _call(_core.execute, _kind(kind), what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
-          threads=threads(), **shape,
+def _execute(kind, what, shape, eps, fast, **operands):
+    _call(_core.execute, KINDS[kind], what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
+          threads=threads(), **{"groups" if kind == "group" else "normalized_shape": shape},
           **{name: _description(name, tensor) for name, tensor in operands.items()})
 
 
-def _kind(kind):
+def _shape(x, kind, extent):
+    """What a kind goes by: a number of groups, or normalized_shape."""
     if kind not in KINDS:
         raise RuntimeError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-    return KINDS[kind]
-
-
-def _normalized_shape(x, extent):
+    if kind == "group":
+        return extent
     if not 0 < extent <= x.dim():
         raise RuntimeError(f"extent: expected 1 to {x.dim()} axes, got {extent}")
     return x.shape[-extent:]

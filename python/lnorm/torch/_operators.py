@@ -110,32 +110,32 @@ class Norm(_Recorded):
             return view.narrow(tangent.expand(view.shape))
 
 
-class SmallNorm(Function):
+class TensorNorm(Function):
     """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. The output is None
-    where _core.small_norm does not take the operands."""
+    where _core.tensor_norm does not take the operands."""
 
     record = classmethod(_Recorded.record.__func__)
 
     @staticmethod
-    def forward(ctx, code, x, normalized_shape, weight, bias, eps):
-        y = _core.small_norm(code, x, normalized_shape, weight, bias, eps)
+    def forward(ctx, code, x, shape, weight, bias, eps, fast):
+        y = _core.tensor_norm(code, x, shape, weight, bias, eps, fast)
         ctx.save_for_backward(x, weight, bias)
-        ctx.how = code, normalized_shape, eps
+        ctx.how = code, shape, eps, fast
         return y
 
     @staticmethod
     def backward(ctx, dy):
         x, weight, bias = ctx.saved_tensors
-        (code, shape, eps), wanted = ctx.how, ctx.needs_input_grad
+        (code, shape, eps, fast), wanted = ctx.how, ctx.needs_input_grad
         mask = wanted[1], wanted[3], wanted[4]
         found = None
         if no_mode_is_on() and not torch.is_grad_enabled():
-            found = _core.small_norm_backward(code, x, shape, weight, bias, eps, dy, mask)
+            found = _core.tensor_norm_backward(code, x, shape, weight, bias, eps, fast, dy, mask)
         if found is None:
-            kind = "rms" if code == _core.RMS_NORM else "layer"
-            found = norm_backward(dy, x, weight, bias, kind, len(shape), eps, False, mask)
+            extent = shape if code == _core.GROUP_NORM else len(shape)
+            found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask)
             found = [gradient if asked else None for gradient, asked in zip(found, mask)]
-        return None, found[0], None, found[1], found[2], None
+        return None, found[0], None, found[1], found[2], None, None
 
 
 class NormBackward(_Recorded):

@@ -13,7 +13,7 @@ from .. import _core
 from . import _compute
 from ._arithmetic import is_fast
 from ._eager import all_plain, no_mode_is_on, records
-from ._operators import Norm, SmallNorm
+from ._operators import Norm, TensorNorm
 
 
 def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
@@ -29,10 +29,9 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
                                          bias=bias, eps=eps, fast=fast)
         if _is_foreign(input, eps):
             return F.layer_norm(input, normalized_shape, weight, bias, eps)
-        if not (is_dynamo_compiling() or is_fast(fast)):
-            y = _small_norm(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps)
-            if y is not None:
-                return y
+        y = _quick(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps, fast)
+        if y is not None:
+            return y
     if not (_takes(input, weight, bias, False) and _is_tail(input, normalized_shape, weight, bias)):
         return F.layer_norm(input, normalized_shape, weight, bias, eps)
     return _norm(input, weight, bias, "layer", len(normalized_shape), eps, fast)
@@ -51,10 +50,9 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
                                          fast=fast)
         if _is_foreign(input, 0.0 if eps is None else eps):
             return F.rms_norm(input, normalized_shape, weight, eps)
-        if not (eps is None or is_dynamo_compiling() or is_fast(fast)):
-            y = _small_norm(_core.RMS_NORM, input, normalized_shape, weight, None, eps)
-            if y is not None:
-                return y
+        y = _quick(_core.RMS_NORM, input, normalized_shape, weight, None, eps, fast)
+        if y is not None:
+            return y
     if not (_takes(input, weight, None, True) and _is_tail(input, normalized_shape, weight, None)):
         return F.rms_norm(input, normalized_shape, weight, eps)
     return _norm(input, weight, None, "rms", len(normalized_shape), eps, fast)
@@ -74,6 +72,9 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
                                          bias=bias, eps=eps, fast=fast)
         if _is_foreign(input, eps):
             return F.group_norm(input, num_groups, weight, bias, eps)
+        y = _quick(_core.GROUP_NORM, input, num_groups, weight, bias, eps, fast)
+        if y is not None:
+            return y
     if not (_takes(input, weight, bias, False) and _has_groups(input, num_groups, weight, bias)):
         return F.group_norm(input, num_groups, weight, bias, eps)
     return _norm(input, weight, bias, "group", num_groups, eps, fast)
@@ -102,13 +103,15 @@ def _is_foreign(input, eps):
         type(eps) is float or isinstance(eps, (numbers.Real, torch.SymFloat)))
 
 
-def _small_norm(code, input, normalized_shape, weight, bias, eps):
-    """y of an ordinary small norm in eager mode, by the shortest way; None where something about it is special."""
-    if input.numel() >= _compute.ALONE_BELOW or not no_mode_is_on():
+def _quick(code, input, shape, weight, bias, eps, fast):
+    """y of ordinary dense tensors in eager mode, by the shortest way; None where something about it is special."""
+    if is_dynamo_compiling() or not no_mode_is_on():
         return None
-    if records(input, weight, bias):
-        return SmallNorm.record(code, input, normalized_shape, weight, bias, eps)
-    return _core.small_norm(code, input, normalized_shape, weight, bias, eps)
+    if not records(input, weight, bias):
+        return _core.tensor_norm(code, input, shape, weight, bias, eps, is_fast(fast))
+    if not input.is_contiguous():
+        return None
+    return TensorNorm.record(code, input, shape, weight, bias, eps, is_fast(fast))
 
 
 def _takes(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mixed: bool) -> bool:
