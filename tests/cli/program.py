@@ -7,6 +7,7 @@ values a flat list of floats in row-major order.
 import math
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
@@ -14,6 +15,15 @@ import unittest
 from typing import NamedTuple
 
 PROGRAM = os.environ["LNORM_PROGRAM"]
+
+# What a program inherits besides: a user's wishes, and the signals that nohup or a script's "&" had ignored.
+for variable in "LNORM_CLI_BUDGET", "NO_COLOR":
+    os.environ.pop(variable, None)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+for number in signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 DESCR = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "bf16": "<V2"}
 CODE = {"f64": "d", "f32": "f", "f16": "e"}
 

@@ -34,7 +34,7 @@ class Completion(ProgramTest):
 
     def complete(self, *words):
         done = subprocess.run(["bash", "--norc", "-c", ASK, "bash", str(SCRIPT), PROGRAM, *words], capture_output=True,
-                              cwd=self.directory, check=False)
+                              cwd=self.directory, env={**os.environ, "LC_ALL": "C"}, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         return sorted(done.stdout.decode().split())
 

@@ -8,14 +8,17 @@ sanitized."""
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from norms import pattern_array
 from program import PROGRAM, ProgramTest, encode
 
 FAULTS = os.environ.get("LNORM_FAULTS")
+TEMPORARY = os.environ.get("TMPDIR") or "/tmp"
 SHORT = 0
 DETOUR = {"LNORM_CLI_BUDGET": "4000"}
 APPLY = ["apply", "x.npy", "-o", "y.npy", "--mean", "m.npy", "--model", "model.safetensors", "--name", "a.norm",
@@ -47,8 +50,8 @@ class Outcome:
 
     def __init__(self, test, arguments, environment, fault):
         reading, writing = os.pipe()
-        environment = {**os.environ, **environment, "LD_PRELOAD": FAULTS, "LNORM_FAULT": fault,
-                       "LNORM_FAULT_FD": str(writing)}
+        environment = {**os.environ, **environment, "LD_PRELOAD": os.path.relpath(test.faults, test.directory),
+                       "LNORM_FAULT": fault, "LNORM_FAULT_FD": str(writing)}
         done = subprocess.run([PROGRAM, *arguments], capture_output=True, cwd=test.directory, env=environment,
                               pass_fds=[writing], stdin=subprocess.DEVNULL, timeout=120)
         os.close(writing)
@@ -62,6 +65,10 @@ class Outcome:
 class Faults(ProgramTest):
     def setUp(self):
         super().setUp()
+        beside = tempfile.mkdtemp(prefix="lnorm-faults-")  # LD_PRELOAD takes no path with a blank or a colon in it
+        self.addCleanup(shutil.rmtree, beside)
+        self.faults = os.path.join(beside, "faults.so")
+        os.symlink(os.path.abspath(FAULTS), self.faults)
         x = self.save("x.npy", pattern_array("f32", (30, 50)))
         with open(self.path("model.safetensors"), "wb") as file:
             file.write(safetensors(["a.norm.weight", "a.norm.bias", "other"], pattern_array("f32", (50,))))
@@ -136,7 +143,7 @@ class Faults(ProgramTest):
                 for message in self.each(run, call, errno.EIO):
                     self.assertIn("Input/output error", message, (run, call))
         self.assertEqual(set(self.each("apply to a stream", "write", errno.ENOSPC)), {
-            "lnorm apply: a temporary file in '/tmp' (TMPDIR) cannot be written: No space left on device\n",
+            f"lnorm apply: a temporary file in '{TEMPORARY}' (TMPDIR) cannot be written: No space left on device\n",
             "lnorm apply: standard output: cannot be written: No space left on device\n",
             "lnorm apply: --output: standard output: cannot be written: No space left on device\n"})
 

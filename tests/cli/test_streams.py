@@ -3,11 +3,12 @@
 import math
 import os
 import resource
+import select
+import shutil
 import signal
 import stat
 import subprocess
 import tempfile
-import time
 import unittest
 
 from norms import layout, pattern_array
@@ -186,21 +187,32 @@ class Endings(ProgramTest):
         with open(self.path("y.npy"), "rb") as file:
             self.assertEqual(file.read(), b"before")
 
-    def begin(self, rows=200 * 1024):
-        """A run that takes a while, once its temporary file is there."""
+    def begin(self):
+        """A run in its middle: it waits for somebody to read rstd, megabytes of it, from a pipe that is returned, too."""
+        rows = 1 << 20
         with open(self.path("x.npy"), "wb") as file:
-            file.write(npy_header("<f4", (rows, 1024)))
-            file.truncate(file.tell() + 4 * 1024 * rows)
-        running = subprocess.Popen([PROGRAM, "apply", "x.npy", "-o", "y.npy"], cwd=self.directory,
-                                   stderr=subprocess.PIPE)
-        while len(self.files()) < 3:
-            self.assertIsNone(running.poll())
-            time.sleep(0.001)
-        return running
+            file.write(npy_header("<f4", (rows, 4)))
+            file.truncate(file.tell() + 16 * rows)
+        os.mkfifo(self.path("pipe"))
+        pipe = os.open(self.path("pipe"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, pipe)
+        running = subprocess.Popen([PROGRAM, "apply", "x.npy", "-o", "y.npy", "--rstd", "pipe"], cwd=self.directory,
+                                   stderr=subprocess.PIPE, env={**os.environ, "LNORM_CLI_BUDGET": "100000"})
+        self.assertTrue(select.select([pipe], [], [], 120)[0], "nothing came")
+        os.remove(self.path("pipe"))
+        self.assertEqual(len(self.files()), 3)
+        return running, pipe
+
+    def finish(self, running, pipe):
+        """What the rest of the run says."""
+        os.set_blocking(pipe, True)
+        while os.read(pipe, 1 << 16):
+            pass
+        return running.communicate()[1]
 
     def test_interrupted(self):
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            running = self.begin()
+            running, _ = self.begin()
             running.send_signal(number)
             self.assertEqual(running.communicate()[1], b"")
             self.assertEqual(running.returncode, -number)
@@ -208,23 +220,23 @@ class Endings(ProgramTest):
             self.untouched()
 
     def test_killed(self):
-        running = self.begin()
+        running, _ = self.begin()
         running.kill()
         running.communicate()
         self.untouched()
 
     def test_input_shrinks(self):
-        running = self.begin()
+        running, pipe = self.begin()
         os.truncate(self.path("x.npy"), 1000)
-        self.assertIn(b"lnorm apply: 'x.npy': became shorter while it was read", running.communicate()[1])
+        self.assertIn(b"lnorm apply: 'x.npy': became shorter while it was read", self.finish(running, pipe))
         self.assertEqual((running.returncode, self.files()), (1, ["x.npy", "y.npy"]))
         self.untouched()
 
     def test_input_vanishes(self):
         """An open file stays readable."""
-        running = self.begin(rows=20 * 1024)
+        running, pipe = self.begin()
         os.remove(self.path("x.npy"))
-        self.assertEqual((running.communicate()[1], running.returncode), (b"", 0))
+        self.assertEqual((self.finish(running, pipe), running.returncode), (b"", 0))
         self.assertEqual(self.files(), ["y.npy"])
 
     def test_failed(self):
@@ -251,9 +263,12 @@ class Endings(ProgramTest):
     def test_full_disk(self):
         disk = tempfile.mkdtemp()
         self.addCleanup(os.rmdir, disk)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+        if not shutil.which("mount") or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk],
+                                                       capture_output=True).returncode:
             self.skipTest("a disk of 64 KB cannot be mounted")
         self.addCleanup(subprocess.run, ["umount", disk])
+        if os.statvfs(disk).f_blocks * os.statvfs(disk).f_frsize > 1 << 16:
+            self.skipTest("the disk that was mounted has more than the 64 KB that were asked for")
         self.save("x.npy", pattern_array("f32", (300, 100)))
         self.refuse(1, f"'{disk}/y.npy': cannot be written: No space left on device", "apply", "x.npy", "-o",
                     f"{disk}/y.npy", "--mean", "m.npy")
