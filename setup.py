@@ -1,4 +1,5 @@
-"""The Python package's C extension: python/core and the library's own sources, compiled into one file.
+"""The Python package's C extension: python/core, the library's own sources and a few of the program's, compiled into
+one file.
 
 What is not here is in pyproject.toml. The version and the list of sources have their home elsewhere in the tree, and
 are read from there."""
@@ -31,6 +32,14 @@ def library_sources():
 
 def core_sources():
     return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "python/core").glob("*.c"))
+
+
+# What the program draws for `lnorm explain`, the package draws with the same files.
+DRAWING = ("axes", "drawn", "explanation", "facts", "picture", "picture_print", "scheme", "svg", "values", "wrap")
+
+
+def drawing(ending):
+    return [f"cli/{name}.{ending}" for name in DRAWING if (ROOT / f"cli/{name}.{ending}").exists()]
 
 
 class BuildInParallel(build_ext):
@@ -73,7 +82,8 @@ class ReproducibleSdist(sdist):
 # into the wheel. Hidden: another liblnorm in the process and this one must not find each other's functions.
 core = Extension(
     "lnorm._core",
-    core_sources() + library_sources(),
+    core_sources() + drawing("c") + library_sources(),
+    depends=drawing("h"),
     include_dirs=["include", "src", numpy.get_include()],
     define_macros=[("LNORM_STATIC", None)],
     extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-pthread"],

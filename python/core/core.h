@@ -8,6 +8,7 @@
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   tensors.c     norms of PyTorch's tensors: the short way to the library
+ *   explain.c     the drawings of the program's `explain`
  *   module.c      the module
  *
  * State is static: the module refuses to load in a second interpreter (module.c). */
@@ -135,5 +136,10 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 extern const char set_tensors_doc[], tensor_norm_doc[], tensor_norm_backward_doc[];
+
+/* ---- explain.c --------------------------------------------------------------------------------------------------- */
+
+PyObject *explain(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char explain_doc[];
 
 #endif

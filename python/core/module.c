@@ -16,6 +16,7 @@ static PyMethodDef methods[] = {
     FASTCALL(rows_forward, 0),
     FASTCALL(rows_backward, 0),
     FASTCALL(execute, METH_KEYWORDS),
+    FASTCALL(explain, 0),
     FASTCALL(layer_norm, METH_KEYWORDS),
     FASTCALL(rms_norm, METH_KEYWORDS),
     FASTCALL(layer_norm_backward, METH_KEYWORDS),

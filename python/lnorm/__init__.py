@@ -21,6 +21,7 @@ from ._core import (
     rms_norm_backward,
     set_num_threads,
 )
+from ._explain import Explanation, explain
 from ._functions import (
     batch_norm,
     batch_norm_backward,
@@ -40,11 +41,13 @@ _core.set_general(
 
 __version__ = _core.version
 __all__ = [
+    "Explanation",
     "LayerNorm",
     "RMSNorm",
     "Report",
     "batch_norm",
     "batch_norm_backward",
+    "explain",
     "get_num_threads",
     "group_norm",
     "group_norm_backward",

@@ -118,6 +118,10 @@ def set_general(
     layer_norm: Any, rms_norm: Any, layer_norm_backward: Any, rms_norm_backward: Any, /
 ) -> None: ...
 def describe(array: Any, /) -> tuple[tuple[int, ...], int]: ...
+def explain(
+    kind: int, x: Any, normalized_shape: _Shape | None, axes: _Shape | None, groups: SupportsIndex, eps: float | None,
+    width: SupportsIndex, utf8: bool, /,
+) -> tuple[str, str]: ...
 def execute(
     kind: int,
     pass_: int,
