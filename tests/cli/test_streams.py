@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 import unittest
 
 from norms import layout, pattern_array
@@ -198,10 +199,19 @@ class Endings(ProgramTest):
         self.addCleanup(os.close, pipe)
         running = subprocess.Popen([PROGRAM, "apply", "x.npy", "-o", "y.npy", "--rstd", "pipe"], cwd=self.directory,
                                    stderr=subprocess.PIPE, env={**os.environ, "LNORM_CLI_BUDGET": "100000"})
-        self.assertTrue(select.select([pipe], [], [], 120)[0], "nothing came")
+        self.wait_for_data(running, pipe)
         os.remove(self.path("pipe"))
         self.assertEqual(len(self.files()), 3)
         return running, pipe
+
+    def wait_for_data(self, running, pipe):
+        """Systems differ in whether a pipe that nobody has opened for writing yet is ready for reading."""
+        for _ in range(12000):
+            if select.select([pipe], [], [], 120)[0] and os.read(pipe, 1):
+                return
+            self.assertIsNone(running.poll())
+            time.sleep(0.01)
+        self.fail("nothing came")
 
     def finish(self, running, pipe):
         """What the rest of the run says."""
