@@ -27,19 +27,22 @@ def model():
     return nn.ModuleDict({
         "first": shared, "again": shared, "list": nn.ModuleList([nn.RMSNorm(8), nn.Linear(8, 8)]),
         "deep": nn.Sequential(nn.Sequential(nn.GroupNorm(2, 8, affine=False))), "own": OwnNorm(8),
-        "instance": nn.InstanceNorm1d(8)})
+        "batch": nn.BatchNorm1d(8), "instance": nn.InstanceNorm2d(8), "sync": nn.SyncBatchNorm(8),
+        "lazy": nn.LazyBatchNorm1d()})
 
 
 def test_replace_and_restore():
     net = model()
     before = dict(net.named_parameters())
-    assert ours.replace(net) == 3  # the shared layer once
+    assert ours.replace(net) == 5  # the shared layer once
     assert type(net["first"]) is ours.LayerNorm and net["again"] is net["first"]
     assert type(net["list"][0]) is ours.RMSNorm and type(net["deep"][0][0]) is ours.GroupNorm
-    assert type(net["own"]) is OwnNorm and type(net["instance"]) is nn.InstanceNorm1d
+    assert type(net["batch"]) is ours.BatchNorm1d and type(net["instance"]) is ours.InstanceNorm2d
+    assert type(net["own"]) is OwnNorm
+    assert type(net["sync"]) is nn.SyncBatchNorm and type(net["lazy"]) is nn.LazyBatchNorm1d
     assert all(before[name] is parameter for name, parameter in net.named_parameters())
     assert ours.replace(net) == 0
-    assert ours.restore(net) == 3
+    assert ours.restore(net) == 5
     assert [type(m) for m in net.modules()] == [type(m) for m in model().modules()]
     assert ours.restore(net) == 0
 
@@ -65,15 +68,18 @@ def test_replaced_layers_keep_all_they_had():
 
 def test_state_dicts_are_pytorchs():
     for theirs, mine, arguments in ((nn.LayerNorm, ours.LayerNorm, ([2, 4],)), (nn.RMSNorm, ours.RMSNorm, (4,)),
-                                    (nn.GroupNorm, ours.GroupNorm, (2, 4))):
+                                    (nn.GroupNorm, ours.GroupNorm, (2, 4)),
+                                    (nn.BatchNorm2d, ours.BatchNorm2d, (4,)),
+                                    (nn.InstanceNorm1d, ours.InstanceNorm1d, (4, 1e-5, 0.1, True, True))):
         a, b = theirs(*arguments), mine(*arguments)
         with torch.no_grad():
-            a.weight.normal_()
+            for value in a.state_dict().values():
+                value.random_(1, 9)
         b.load_state_dict(a.state_dict())
-        assert torch.equal(a.weight, b.weight) and isinstance(b, theirs)
+        assert all(map(torch.equal, a.state_dict().values(), b.state_dict().values())) and isinstance(b, theirs)
         a.load_state_dict(b.state_dict())
         b.reset_parameters()
-        assert torch.equal(b.weight, torch.ones_like(b.weight))
+        assert all(map(torch.equal, b.state_dict().values(), theirs(*arguments).state_dict().values()))
 
 
 def test_constructor_arguments():
@@ -82,7 +88,51 @@ def test_constructor_arguments():
     assert ours.LayerNorm(4, elementwise_affine=False).weight is None
     assert ours.GroupNorm(2, 4, bias=False).bias is None
     assert ours.RMSNorm(4).eps is None
+    layer = ours.BatchNorm3d(4, 0.5, None, True, False, "cpu", torch.float64, bias=False)
+    assert layer.bias is layer.momentum is layer.running_var is None and layer.weight.dtype == torch.float64
+    assert ours.InstanceNorm2d(4).weight is None and ours.InstanceNorm2d(4).running_mean is None
     assert ours.LayerNorm(4, device="meta").weight.is_meta
+
+
+def test_batch_norm_keeps_its_statistics():
+    """By hand, in f64: momentum 1/4, then the cumulative average; a replaced layer goes on from PyTorch's."""
+    torch.manual_seed(4)
+    batches = torch.randn(3, 5, 2, dtype=torch.float64)
+    for momentum in (0.25, None):
+        layer, mean, variance = nn.BatchNorm1d(2, momentum=momentum, dtype=torch.float64), torch.zeros(2), torch.ones(2)
+        for i, x in enumerate(batches):
+            if i == 1:
+                assert ours.replace(layer) == 1
+            layer(x)
+            q = momentum or 1 / (i + 1)
+            mean, variance = (1 - q) * mean + q * x.mean(0), (1 - q) * variance + q * x.var(0)
+        torch.testing.assert_close(layer.running_mean, mean, rtol=1e-14, atol=1e-14)
+        torch.testing.assert_close(layer.running_var, variance, rtol=1e-14, atol=1e-14)
+        assert layer.num_batches_tracked == 3
+        before = layer.running_mean.clone()
+        torch.testing.assert_close(layer.eval()(x), (x - mean) / (variance + 1e-5).sqrt(), rtol=1e-12, atol=1e-12)
+        assert torch.equal(layer.running_mean, before) and layer.num_batches_tracked == 3
+        layer.reset_running_stats()
+        assert not layer.running_mean.any() and torch.equal(layer.running_var, torch.ones_like(before))
+
+
+def test_dispatcher_updates_the_same_statistics():
+    """The eager call takes one pass over x, under a mode there are two operators: the same bits."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    torch.manual_seed(4)
+    for dtype, x in ((torch.float32, torch.randn(3, 4, 5)), (torch.bfloat16, torch.randn(3, 4, 5).bfloat16()),
+                     (torch.float32, torch.randn(3, 4, 5).half())):
+        layers = ours.BatchNorm1d(4, dtype=dtype), ours.BatchNorm1d(4, dtype=dtype)
+        quick = layers[0](x)
+        with Mode():
+            assert torch.equal(layers[1](x), quick) and quick.dtype == x.dtype
+        assert all(map(torch.equal, *(layer.buffers() for layer in layers)))
+        assert layers[0].running_mean.dtype == dtype and layers[0].running_mean.any()
 
 
 def values():

@@ -13,10 +13,11 @@ from torch.utils.data import DataLoader
 
 import lnorm.torch as ours
 import torch.nn.functional as theirs
-from torch_samples import NAMES, call, samples, without_running
+from torch_samples import NAMES, call, samples
 from torch_workers import Norms
 
 OPERATOR, BACKWARD = torch.ops.lnorm.norm.default, torch.ops.lnorm.norm_backward.default
+RUNNING = torch.ops.lnorm.running_statistics.default
 
 
 def operands(dtype=torch.float32, requires_grad=False, shape=(4, 6)):
@@ -31,23 +32,25 @@ def channel_operands(dtype=torch.float32, shape=(2, 6, 4, 3)):
 
 
 class Block(nn.Module):
-    """A layer of each kind."""
+    """A layer of each kind, with statistics in training and, where `given`, with those that are there."""
 
-    def __init__(self, classes=ours):
+    def __init__(self, classes=ours, given=False):
         super().__init__()
+        self.batch = classes.BatchNorm2d(6, momentum=0.25).train(not given)
+        self.instance = classes.InstanceNorm2d(6, affine=True, track_running_stats=True).train(not given)
         self.group = classes.GroupNorm(2, 6)
         self.layer = classes.LayerNorm([4, 3])
         self.rms = classes.RMSNorm(3)
 
     def forward(self, x):
-        return self.rms(self.layer(self.group(x)).sin() + x)
+        return self.rms(self.layer(self.group(self.instance(self.batch(x)))).sin() + x)
 
 
 def perturbed(module):
     torch.manual_seed(7)
     with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(torch.randn_like(parameter) / 4)
+        for value in (*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())):
+            value.add_(torch.rand_like(value) / 2)
     return module
 
 
@@ -61,6 +64,9 @@ CASES = {
     "strided": (lambda: (torch.randn(6, 4).mT, *operands()[1:]), "layer", 1), "group": (channel_operands, "group", 3),
     "channels last": (lambda: (channel_operands()[0].to(memory_format=torch.channels_last), *channel_operands()[1:]),
                       "group", 3),
+    "batch": (channel_operands, "batch", 0), "batch in f64": (lambda: channel_operands(torch.float64), "batch", 0),
+    "batch, channels last": (lambda: (channel_operands()[0].to(memory_format=torch.channels_last),
+                                      *channel_operands()[1:]), "batch", 0),
     "no rows": (lambda: (torch.randn(0, 6), *operands()[1:]), "layer", 1),
 }
 
@@ -73,7 +79,18 @@ def test_opcheck(case, requires_grad):
     torch.library.opcheck(OPERATOR, (*tensors, kind, extent, 1e-5, None))
 
 
-@pytest.mark.parametrize("case", ["layer", "rms", "mixed", "group", "no rows"])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_opcheck_with_given_statistics(requires_grad):
+    tensors = [t.requires_grad_(requires_grad) for t in channel_operands()]
+    more = ("batch", 0, 1e-5, None)
+    constants = torch.randn(6), torch.rand(6)
+    torch.library.opcheck(OPERATOR, (*tensors, *more, *constants))
+    dy = torch.randn_like(tensors[0]).requires_grad_(requires_grad)
+    torch.library.opcheck(BACKWARD, (dy, *tensors, *more, [True, True, True], *constants))
+    torch.library.opcheck(RUNNING, (tensors[0].detach(), *constants, 0.25))
+
+
+@pytest.mark.parametrize("case", ["layer", "rms", "mixed", "group", "batch", "no rows"])
 def test_opcheck_backward(case):
     make, kind, extent = CASES[case]
     tensors = [None if t is None else t.detach().requires_grad_() for t in make()]
@@ -88,7 +105,7 @@ def test_opcheck_backward(case):
 def test_the_operator_checks_what_it_gets():
     x, weight, bias = operands()
     for message, arguments in {
-        "kind: expected one of layer, rms, group, got 'batch'": (x, weight, bias, "batch", 1, 1e-5, None),
+        "kind: expected one of layer, rms, group, batch, got 'instance'": (x, weight, bias, "instance", 1, 1e-5, None),
         "extent: expected 1 to 2 axes, got 3": (x, weight, bias, "layer", 3, 1e-5, None),
         "extent: expected 1 to 2 axes, got 0": (x, weight, bias, "layer", 0, 1e-5, None),
         "weight": (x, weight[:5], bias, "layer", 1, 1e-5, None),
@@ -114,16 +131,17 @@ def assert_equal(got, expected):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_compile(backend, dynamic):
+@pytest.mark.parametrize("given", [False, True])
+def test_compile(backend, dynamic, given):
     torch._dynamo.reset()
-    block = perturbed(Block())
-    compiled = torch.compile(block, fullgraph=True, backend=backend, dynamic=dynamic)
+    block, other = perturbed(Block(given=given)), perturbed(Block(given=given))
+    compiled = torch.compile(other, fullgraph=True, backend=backend, dynamic=dynamic)
     for batch in (2, 5):
         x = channel_operands(shape=(batch, 6, 4, 3))[0].requires_grad_()
-        wrt = (x, *block.parameters())
-        assert_equal(same(compiled, x, wrt=wrt), same(block, x, wrt=wrt))
+        assert_equal(same(compiled, x, wrt=(x, *other.parameters())), same(block, x, wrt=(x, *block.parameters())))
         with torch.no_grad():
             assert torch.equal(compiled(x), block(x))
+        assert_equal(other.buffers(), block.buffers())
 
 
 def test_compiled_graph_has_the_operator():
@@ -132,14 +150,15 @@ def test_compiled_graph_has_the_operator():
     torch.compile(perturbed(Block()), fullgraph=True, backend=lambda graph, _: graphs.append(graph) or graph)(
         channel_operands()[0])
     targets = [str(node.target) for node in graphs[0].graph.nodes]
-    assert sum("lnorm" in target for target in targets) == 3
+    assert sum("lnorm.norm" in target for target in targets) == 5
+    assert sum("lnorm.running_statistics" in target for target in targets) == 2
 
 
 def test_export():
-    block, (x, _, _) = perturbed(Block()), channel_operands()
+    block, (x, _, _) = perturbed(Block(given=True)), channel_operands()
     program = torch.export.export(block, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
     names = [str(node.target) for node in program.graph.nodes]
-    assert names.count("lnorm.norm.default") == 3
+    assert names.count("lnorm.norm.default") == 5
     stored = io.BytesIO()
     torch.export.save(program, stored)
     stored.seek(0)
@@ -149,38 +168,52 @@ def test_export():
         assert torch.equal(loaded(x), block(x))
 
 
+def test_export_for_training():
+    """The exported program updates the running statistics."""
+    block, other, (x, _, _) = perturbed(Block()), perturbed(Block()), channel_operands()
+    program = torch.export.export(other, (x,)).module()
+    for _ in range(2):
+        assert torch.equal(program(x), block(x))
+    state = program.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in block.named_buffers())
+
+
 @pytest.mark.parametrize("through_file", [False, True])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_script(through_file):
-    block, x = perturbed(Block()), channel_operands()[0].requires_grad_()
+@pytest.mark.parametrize("given", [False, True])
+def test_script(through_file, given):
+    block, x = perturbed(Block(given=given)), channel_operands()[0].requires_grad_()
     scripted = torch.jit.script(block)
     if through_file:
         stored = io.BytesIO()
         torch.jit.save(scripted, stored)
         stored.seek(0)
         scripted = torch.jit.load(stored)
+    block = copy.deepcopy(block)  # not to share the running statistics
     for _ in range(3):  # the first runs profile, the later ones are optimised
         assert torch.equal(scripted(x), block(x))
+        assert_equal(scripted.buffers(), block.buffers())
     gradients = [torch.autograd.grad(module(x).sin().sum(), (x, *module.parameters())) for module in (scripted, block)]
     assert_equal(*gradients)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("function", [ours.layer_norm, ours.rms_norm, ours.group_norm, ours.instance_norm])
+@pytest.mark.parametrize("function", [getattr(ours, name) for name in NAMES])
 def test_script_functions(function):
     scripted = torch.jit.script(function)
     x = channel_operands()[0]
-    arguments = {ours.layer_norm: ([4, 3],), ours.rms_norm: ([3],), ours.group_norm: (3,), ours.instance_norm: ()}
+    arguments = {ours.layer_norm: ([4, 3],), ours.rms_norm: ([3],), ours.group_norm: (3,), ours.instance_norm: (),
+                 ours.batch_norm: (x[0, :, 0, 0], x[0, :, 0, 1].abs())}
     assert torch.equal(scripted(x, *arguments[function]), function(x, *arguments[function]))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_trace():
-    block, x = perturbed(Block()), channel_operands()[0]
+    block, x = perturbed(Block(given=True)), channel_operands()[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(block, (x,))
-    assert str(traced.inlined_graph).count("lnorm::norm") == 3
+    assert str(traced.inlined_graph).count("lnorm::norm") == 5
     other = channel_operands(shape=(3, 6, 4, 3))[0] + 1
     assert torch.equal(traced(other), block(other))
 
@@ -190,7 +223,38 @@ VMAPPED = {
     "rms": (lambda x, w, b: ours.rms_norm(x, (6,), w), lambda n: operands(shape=(n, 6))),
     "group": (lambda x, w, b: ours.group_norm(x, 3, w, b), lambda n: channel_operands(shape=(n, 6, 2, 2))),
     "instance": (lambda x, w, b: ours.instance_norm(x, weight=w, bias=b), lambda n: channel_operands(shape=(n, 6, 4))),
+    "batch": (lambda x, w, b: ours.batch_norm(x, None, None, w, b, True), lambda n: channel_operands(shape=(n, 6, 4))),
+    "given": (lambda x, w, b: ours.batch_norm(x, torch.arange(6.0), torch.ones(6) * 2, w, b),
+              lambda n: channel_operands(shape=(n, 6, 4))),
+    "given, batched": (lambda x, w, b: ours.batch_norm(x, x.mean((0, 2)), x.square().mean((0, 2)), w, b),
+                       lambda n: channel_operands(shape=(n, 6, 4))),
 }
+
+
+def test_vmap_of_running_statistics():
+    """An ensemble of layers, each with its own."""
+    x, mean, variance = torch.randn(3, 2, 6, 4), torch.randn(3, 6), torch.rand(3, 6)
+
+    def step(x, mean, variance):
+        y = ours.batch_norm(x, mean, variance, training=True)
+        return y, mean, variance
+
+    got = torch.vmap(step)(x, mean.clone(), variance.clone())
+    for i in range(3):
+        assert_equal([part[i] for part in got], step(x[i], mean[i].clone(), variance[i].clone()))
+
+
+def test_transforms_with_running_statistics_as_arguments():
+    x, mean, variance = torch.randn(2, 6, 4), torch.randn(6), torch.rand(6)
+
+    def loss(x, mean, variance):
+        mean, variance = mean.clone(), variance.clone()
+        return ours.batch_norm(x, mean, variance, training=True).sin().sum(), (mean, variance)
+
+    gradient, updated = torch.func.grad(loss, has_aux=True)(x, mean, variance)
+    leaf = x.clone().requires_grad_()
+    value, expected = loss(leaf, mean, variance)
+    assert_equal([gradient, *updated], [*torch.autograd.grad(value, leaf), *expected])
 
 
 @pytest.mark.parametrize("name", VMAPPED)
@@ -226,7 +290,8 @@ def test_autocast(dtype):
         for value in (x, linear(x)):
             weight = torch.randn(6)
             for norm in (lambda m: m.layer_norm(value, (6,), weight, weight), lambda m: m.rms_norm(value, (6,), weight),
-                         lambda m: m.group_norm(value, 2, weight, weight)):
+                         lambda m: m.group_norm(value, 2, weight, weight),
+                         lambda m: m.batch_norm(value, weight, weight.abs(), weight, weight)):
                 assert norm(ours).dtype == norm(theirs).dtype
         model = nn.Sequential(linear, perturbed(ours.LayerNorm(6)))
         model(x).square().sum().backward()
@@ -235,7 +300,7 @@ def test_autocast(dtype):
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_checkpoint(use_reentrant):
-    block, x = perturbed(Block()), channel_operands()[0].requires_grad_()
+    block, x = perturbed(Block(given=True)), channel_operands()[0].requires_grad_()
     wrt = (x, *block.parameters())
     gradients = []
     for run in (block, lambda x: checkpoint(block, x, use_reentrant=use_reentrant)):
@@ -256,7 +321,7 @@ def test_saved_tensors_are_watched():
 
 
 def test_copies_and_pickles():
-    block, x = perturbed(Block()), channel_operands()[0]
+    block, x = perturbed(Block(given=True)), channel_operands()[0]
     block.layer.fast = True
     for other in (copy.deepcopy(block), pickle.loads(pickle.dumps(block)), copy.copy(block)):
         assert type(other.layer) is ours.LayerNorm and other.layer.fast is True
@@ -351,8 +416,7 @@ def test_quick_way_and_dispatcher_agree(name):
             return function(*args, **(kwargs or {}))
 
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-        for x, args, kwargs in samples(name, dtype):
-            case = x, args, without_running(kwargs)
+        for case in samples(name, dtype):
             quick = call(ours, name, case)
             with Mode():
                 assert torch.equal(call(ours, name, case), quick)

@@ -1,4 +1,6 @@
 """What the tests of lnorm.torch have in common: the norms, PyTorch's own samples of them, and a yardstick."""
+import inspect
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -7,7 +9,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import lnorm.torch as ours
 import torch.nn.functional as theirs
 
-NAMES = ("layer_norm", "rms_norm", "group_norm", "instance_norm")
+NAMES = ("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm")
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -17,31 +19,38 @@ def op_info(name):
     return found[0]
 
 
-def legal(kwargs):
-    """PyTorch's samples have negative eps, which is an error here: its magnitude serves both sides."""
-    return {key: abs(value) if key == "eps" else value for key, value in kwargs.items()}
+def legal(arguments):
+    """PyTorch's samples have eps < 0, an error here, and momentum outside of 0 to 1, which is handed to PyTorch: what is
+    nearest serves both sides."""
+    change = {"eps": abs, "momentum": lambda value: min(abs(value), 1.0)}
+    return {key: change[key](value) if key in change and value is not None else value
+            for key, value in arguments.items()}
 
 
 def samples(name, dtype, requires_grad=False):
-    return [(sample.input, sample.args, legal(sample.kwargs))
+    """PyTorch's, each as a dict of arguments."""
+    signature = inspect.signature(getattr(ours, name))
+    return [legal(signature.bind(sample.input, *sample.args, **sample.kwargs).arguments)
             for sample in op_info(name).sample_inputs("cpu", dtype, requires_grad=requires_grad)]
 
 
-def without_running(kwargs):
-    """Instance norm as lnorm computes it; with running statistics it is PyTorch's own."""
-    return {key: value for key, value in kwargs.items() if not key.startswith("running")}
+def differentiable(case):
+    """The names of the tensors that a derivative may be taken by."""
+    return [key for key, value in case.items() if isinstance(value, torch.Tensor) and not key.startswith("running")]
+
+
+def running(case):
+    """Copies of the running statistics, to be given to a call that updates them."""
+    return {key: value.detach().clone() for key, value in case.items() if key.startswith("running") and value is not None}
 
 
 def call(module, name, case, **more):
-    x, args, kwargs = case
-    return getattr(module, name)(x, *args, **kwargs, **more)
+    return getattr(module, name)(**(case | running(case) | more))
 
 
 def on(dtype, case):
     """The case with its tensors in another type."""
-    move = lambda value: value.to(dtype) if isinstance(value, torch.Tensor) else value
-    x, args, kwargs = case
-    return move(x), tuple(map(move, args)), {key: move(value) for key, value in kwargs.items()}
+    return {key: value.to(dtype) if isinstance(value, torch.Tensor) else value for key, value in case.items()}
 
 
 def ulp(scale, dtype):
@@ -66,6 +75,14 @@ def derivative_cases():
     yield "group", lambda x, w, b: ours.group_norm(x, 2, w, b), (make(2, 4, 3), make(4), make(4))
     yield "group_flat", lambda x, w: ours.group_norm(x, 2, w), (make(1, 6), make(6))
     yield "instance", lambda x, w, b: ours.instance_norm(x, weight=w, bias=b), (make(2, 2, 3), make(2), make(2))
+    statistics = make(2).detach(), make(2).detach().exp()
+    yield "batch", lambda x, w, b: ours.batch_norm(x, None, None, w, b, True), (make(3, 2, 2), make(2), make(2))
+    yield "batch_no_bias", lambda x, w: ours.batch_norm(x, None, None, w + 1, None, True), (make(5, 2), make(2))
+    yield ("batch_with_running", lambda x, w, b: ours.batch_norm(x, *(s.clone() for s in statistics), w, b, True),
+           (make(2, 2, 2), make(2), make(2)))
+    yield "given", lambda x, w, b: ours.batch_norm(x, *statistics, w, b), (make(2, 2, 3), make(2), make(2))
+    yield "given_no_bias", lambda x, w: ours.batch_norm(x, *statistics, w), (make(2, 2, 3), make(2))
+    yield "given_instance", lambda x: ours.instance_norm(x, *statistics, None, None, False), (make(2, 2, 3),)
 
 
 DERIVATIVES = [pytest.param(function, tensors, id=name) for name, function, tensors in derivative_cases()]

@@ -1,13 +1,15 @@
 """Tensors to lnorm's C functions. What comes in here is an ordinary CPU tensor, with nothing to record.
 
 A norm is named by `kind` and `extent`: "layer" and "rms" go over the last `extent` axes, "group" makes `extent` groups
-of the channels, axis 1."""
+of the channels, axis 1, "batch" goes over all axes but the channels, whatever `extent`. Where mean and variance are
+given, by channel, batch norm uses those in place of x's own."""
 import torch
 
 from .. import _core
 from ._arithmetic import is_fast
 
-KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM}
+KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM,
+         "batch": _core.BATCH_NORM}
 KIND_OF = {code: kind for kind, code in KINDS.items()}
 DTYPES = {torch.float64: _core.F64, torch.float32: _core.F32, torch.float16: _core.F16, torch.bfloat16: _core.BF16}
 
@@ -32,32 +34,46 @@ def checked_eps(kind, eps, dtype):
 
 
 def empty_like(x, kind):
-    """An output: dense, for group norm in channels_last order where x is, as PyTorch's."""
-    if kind == "group" and not x.is_contiguous():
+    """An output: dense, for norms of channels in channels_last order where x is, as PyTorch's."""
+    if kind in ("group", "batch") and not x.is_contiguous():
         for order, ndim in ((torch.channels_last, 4), (torch.channels_last_3d, 5)):
             if x.dim() == ndim and x.is_contiguous(memory_format=order):
                 return torch.empty_like(x, memory_format=order)
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def forward(x, weight, bias, kind, extent, eps, fast):
-    """y, for operands of any strides and of any of the four element types."""
+def forward(x, weight, bias, kind, extent, eps, fast, mean=None, variance=None, running=None):
+    """y, for operands of any strides and of any of the four element types.
+
+    running: (running_mean, running_var, momentum), of which the tensors are updated in the same pass over x."""
     eps = checked_eps(kind, eps, x.dtype)
     shape = _shape(x, kind, extent)
     y = _core.tensor_norm(KINDS[kind], x, shape, weight, bias, eps, is_fast(fast))
     if y is None:
         y = empty_like(x, kind)
-        _execute(kind, _core.FORWARD, shape, eps, fast, x=x, weight=weight, bias=bias, y=y)
+        _execute(kind, _core.FORWARD, shape, eps, fast, running, x=x, weight=weight, bias=bias, y=y, mean=mean,
+                 variance=variance)
     return y
 
 
-def backward(dy, x, weight, bias, kind, extent, eps, fast, mask):
+def running_statistics(x, running_mean, running_var, momentum):
+    """What batch norm's running statistics are after x."""
+    updated = _dense_copy(running_mean), _dense_copy(running_var)
+    _execute("batch", _core.FORWARD, None, 1.0, False, (*updated, momentum), x=x)
+    return updated
+
+
+def _dense_copy(tensor):
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def backward(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
     """(dx, dweight, dbias); one that `mask` does not ask for has no elements. Of bias only shape and type matter."""
     return tuple(x.new_empty(0) if gradient is None else gradient
-                 for gradient in gradients(dy, x, weight, bias, kind, extent, eps, fast, tuple(mask)))
+                 for gradient in gradients(dy, x, weight, bias, kind, extent, eps, fast, tuple(mask), mean, variance))
 
 
-def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask):
+def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
     """The same with None for what `mask` does not ask for."""
     eps = checked_eps(kind, eps, x.dtype)
     shape = _shape(x, kind, extent)
@@ -67,22 +83,27 @@ def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask):
     dx = empty_like(x, kind) if mask[0] else None
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if mask[1] else None
     dbias = torch.empty_like(bias, memory_format=torch.contiguous_format) if mask[2] else None
-    _execute(kind, _core.BACKWARD, shape, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    _execute(kind, _core.BACKWARD, shape, eps, fast, x=x, weight=weight, dy=dy, dx=dx, dweight=dweight, dbias=dbias,
+             mean=mean, variance=variance)
     return dx, dweight, dbias
 
 
-def _execute(kind, what, shape, eps, fast, **operands):
+def _execute(kind, what, shape, eps, fast, running=None, **operands):
+    options = {"groups": shape} if kind == "group" else {"normalized_shape": shape}
+    if running is not None:
+        operands["running_mean"], operands["running_var"], options["momentum"] = running
+    if operands.get("mean") is not None:
+        options["statistics"] = _core.CONSTANT
     _call(_core.execute, KINDS[kind], what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
-          threads=threads(), **{"groups" if kind == "group" else "normalized_shape": shape},
-          **{name: _description(name, tensor) for name, tensor in operands.items()})
+          threads=threads(), **options, **{name: _description(name, tensor) for name, tensor in operands.items()})
 
 
 def _shape(x, kind, extent):
-    """What a kind goes by: a number of groups, or normalized_shape."""
+    """What a kind goes by: a number of groups, normalized_shape, or nothing."""
     if kind not in KINDS:
         raise RuntimeError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-    if kind == "group":
-        return extent
+    if kind in ("group", "batch"):
+        return extent if kind == "group" else None
     if not 0 < extent <= x.dim():
         raise RuntimeError(f"extent: expected 1 to {x.dim()} axes, got {extent}")
     return x.shape[-extent:]

@@ -2,7 +2,7 @@
 
 All kinds are one here: x is seen as [N, G, D, S], a group is [n, g, :, :], weight and bias are [G, D] and the same for
 every n and s. Layer and RMS norm have N = rows, G = 1, D = cols, S = 1; group norm has N samples, D channels in each of
-its G groups and S positions.
+its G groups and S positions. Batch norm has G channels, D = 1, and its groups [:, g, :, :] go over the samples, too.
 
 With M the mean over a group, c = 0 for RMS norm and 1 otherwise, n the elements of a group:
 
@@ -14,7 +14,9 @@ P(a) = a - c*M(a) - xhat*M(a*xhat) is linear in a and its own transpose, and fro
 
 so that the backward pass, with g = dy*weight, is
 
-    dx = r*P(g),   dweight = sum dy*xhat,   dbias = sum dy        (sums over N and S)."""
+    dx = r*P(g),   dweight = sum dy*xhat,   dbias = sum dy        (sums over N and S).
+
+Where mean and variance are given, constants that do not depend on x, P(a) = a and dr = 0."""
 import torch
 
 from ._compute import checked_eps
@@ -23,19 +25,21 @@ from ._compute import checked_eps
 class View:
     """What the derivatives of one norm have in common. Computes in f32 at least: 16 bits are too few in between."""
 
-    def __init__(self, x, weight, kind, extent, eps):
-        self.like, self.weight_like, self.centred = x, weight, kind != "rms"
+    def __init__(self, x, weight, kind, extent, eps, mean=None, variance=None):
+        self.like, self.weight_like, self.centred, self.constant = x, weight, kind != "rms", mean is not None
         self.dtype = torch.promote_types(x.dtype, torch.float32)
-        if kind == "group":
-            self.shape = (x.shape[0], extent, x.shape[1] // extent, x.shape[2:].numel())
+        self.over = (0, 2, 3) if kind == "batch" else (2, 3)
+        if kind in ("group", "batch"):
+            groups = x.shape[1] if kind == "batch" else extent
+            self.shape = (x.shape[0], groups, x.shape[1] // groups, x.shape[2:].numel())
         else:
             cols = x.shape[-extent:].numel()
             self.shape = (x.shape[:-extent].numel(), 1, cols, 1)
-        self.eps = checked_eps(kind, eps, x.dtype)
         self.w = None if weight is None else self.parameter(weight)
         x = self.wide(x)
-        x = x - self.mean(x) if self.centred else x
-        square = self.mean(x * x) + self.eps
+        if self.centred:
+            x = x - (self.parameter(mean) if self.constant else self.mean(x))
+        square = (self.parameter(variance) if self.constant else self.mean(x * x)) + checked_eps(kind, eps, x.dtype)
         # With eps = 0 a constant group has r = 0, as in the library.
         positive = square > 0
         self.r = torch.where(positive, torch.where(positive, square, 1).rsqrt(), 0)
@@ -50,11 +54,12 @@ class View:
     def weighted(self, a):
         return a if self.w is None else a * self.w
 
-    @staticmethod
-    def mean(a):
-        return a.mean((2, 3), keepdim=True)
+    def mean(self, a):
+        return a.mean(self.over, keepdim=True)
 
     def project(self, a):
+        if self.constant:
+            return a
         centred = a - self.mean(a) if self.centred else a
         return centred - self.xhat * self.mean(a * self.xhat)
 
@@ -102,7 +107,7 @@ def double_backward(view, dy, v, v_weight, v_bias, bias):
     by_dy = add(None if v is None else view.weighted(through_dx),
                 None if v_weight is None else v_weight * view.xhat,
                 v_bias)
-    by_x = add(None if v is None else _by_x(view, view.weighted(dy), v),
+    by_x = add(None if v is None or view.constant else _by_x(view, view.weighted(dy), v),
                None if v_weight is None else view.r * view.project(v_weight * dy))
     by_weight = None if v is None or view.w is None else view.summed(dy * through_dx, view.weight_like)
     return by_dy, by_x, by_weight
@@ -132,7 +137,8 @@ def backward_tangent(view, dy, dy_t, x_t, weight_t):
         mean, xhat, r = view.mean, view.xhat, view.r
         x_t = view.wide(x_t)
         xhat_t = r * view.project(x_t)
-        r_t = -r * r * mean(xhat * x_t)
-        dx_t = add(dx_t, r_t * view.project(g) - r * (xhat_t * mean(g * xhat) + xhat * mean(g * xhat_t)))
         dweight_t = add(dweight_t, dy * xhat_t)
+        if not view.constant:
+            r_t = -r * r * mean(xhat * x_t)
+            dx_t = add(dx_t, r_t * view.project(g) - r * (xhat_t * mean(g * xhat) + xhat * mean(g * xhat_t)))
     return dx_t, dweight_t, dy_t

@@ -1,6 +1,7 @@
-"""lnorm::norm and lnorm::norm_backward: what PyTorch's dispatcher, compiler and transforms know of.
+"""lnorm::norm, lnorm::norm_backward and lnorm::running_statistics: what PyTorch's dispatcher, compiler and transforms
+know of.
 
-Two operators serve every kind of norm (_compute.py says how one is named). Each has a kernel for the CPU, a description
+The first two serve every kind of norm (_compute.py says how one is named). Each has a kernel for the CPU, a description
 of its outputs for tensors without data, a rule for vmap, and an autograd.Function for reverse and forward mode whose
 formulas consist of operators that are differentiable in their turn (_formulas.py)."""
 import contextlib
@@ -15,30 +16,43 @@ from . import _compute, _formulas
 from ._eager import is_plain, no_mode_is_on
 
 library = torch.library.Library("lnorm", "DEF")
-library.define("norm(Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, float? eps, bool? fast) -> "
-               "Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("norm(Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, float? eps, bool? fast, "
+               "Tensor? mean=None, Tensor? variance=None) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, "
-               "float? eps, bool? fast, bool[3] mask) -> (Tensor, Tensor, Tensor)",
-               tags=(torch.Tag.pt2_compliant_tag,))
+               "float? eps, bool? fast, bool[3] mask, Tensor? mean=None, Tensor? variance=None) -> "
+               "(Tensor, Tensor, Tensor)", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("running_statistics(Tensor input, Tensor running_mean, Tensor running_var, float momentum) -> "
+               "(Tensor, Tensor)", tags=(torch.Tag.pt2_compliant_tag,))
 norm = torch.ops.lnorm.norm.default
 norm_backward = torch.ops.lnorm.norm_backward.default
+running_statistics = torch.ops.lnorm.running_statistics.default
 
 library.impl("norm", _compute.forward, "CPU")
 library.impl("norm_backward", _compute.backward, "CPU")
+library.impl("running_statistics", _compute.running_statistics, "CPU")
 
 
 @torch.library.register_fake("lnorm::norm", lib=library)
-def _(x, weight, bias, kind, extent, eps, fast):
+def _(x, weight, bias, kind, extent, eps, fast, mean=None, variance=None):
     _compute.checked_eps(kind, eps, x.dtype)
     return _compute.empty_like(x, kind)
 
 
 @torch.library.register_fake("lnorm::norm_backward", lib=library)
-def _(dy, x, weight, bias, kind, extent, eps, fast, mask):
+def _(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
     _compute.checked_eps(kind, eps, x.dtype)
     return (_compute.empty_like(x, kind) if mask[0] else x.new_empty(0),
             weight.new_empty(weight.shape) if mask[1] else x.new_empty(0),
             bias.new_empty(bias.shape) if mask[2] else x.new_empty(0))
+
+
+@torch.library.register_fake("lnorm::running_statistics", lib=library)
+def _(x, running_mean, running_var, momentum):
+    return running_mean.new_empty(running_mean.shape), running_var.new_empty(running_var.shape)
+
+
+# Gradients of arguments that have none: as many as may follow the last tensor, of which autograd drops what is too much.
+_NOTHING = (None,) * 7
 
 
 @contextlib.contextmanager
@@ -79,33 +93,38 @@ class _Recorded(Function):
 
 
 class Norm(_Recorded):
+    """`running` is for the kernel alone: the operator has no such argument, and nobody who calls it gives one."""
+
     operator, kernel = norm, staticmethod(_compute.forward)
 
     @staticmethod
-    def forward(keys, x, weight, bias, kind, extent, eps, fast):
-        return Norm.run(keys, (x, weight, bias, kind, extent, eps, fast))
+    def forward(keys, x, weight, bias, kind, extent, eps, fast, mean=None, variance=None, running=None):
+        arguments = (x, weight, bias, kind, extent, eps, fast, mean, variance)
+        return Norm.run(keys, arguments if running is None else (*arguments, running))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.plain = inputs[0] is None
-        ctx.save_for_backward(*inputs[1:4])
+        ctx.how = inputs[4:8]
+        tensors = (*inputs[1:4], *inputs[8:10])
+        ctx.save_for_backward(*tensors)
         if not ctx.plain:
-            ctx.save_for_forward(*inputs[1:4])
-        ctx.how = inputs[4:]
+            ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx, dy):
-        x, weight, bias = ctx.saved_tensors
+        x, weight, bias, *constants = ctx.saved_tensors
         mask = ctx.needs_input_grad[1:4]
         if ctx.plain and not torch.is_grad_enabled() and is_plain(dy) and no_mode_is_on():
-            return None, *_compute.gradients(dy, x, weight, bias, *ctx.how, mask), None, None, None, None
-        found = norm_backward(dy, x, weight, bias, *ctx.how, mask)
-        return None, *(gradient if wanted else None for gradient, wanted in zip(found, mask)), None, None, None, None
+            found = _compute.gradients(dy, x, weight, bias, *ctx.how, mask, *constants)
+        else:
+            found = norm_backward(dy, x, weight, bias, *ctx.how, mask, *constants)
+        return None, *(gradient if wanted else None for gradient, wanted in zip(found, mask)), *_NOTHING
 
     @staticmethod
     def jvp(ctx, keys, x_t, weight_t, bias_t, *how):
-        with _primals(ctx) as (x, weight, bias):
-            view = _formulas.View(x, weight, *ctx.how[:3])
+        with _primals(ctx) as (x, weight, bias, *constants):
+            view = _formulas.View(x, weight, *ctx.how[:3], *constants)
             tangent = _formulas.forward_tangent(view, x_t, weight_t, bias_t)
             return view.narrow(tangent.expand(view.shape))
 
@@ -142,29 +161,30 @@ class NormBackward(_Recorded):
     operator, kernel = norm_backward, staticmethod(_compute.backward)
 
     @staticmethod
-    def forward(keys, dy, x, weight, bias, kind, extent, eps, fast, mask):
-        return NormBackward.run(keys, (dy, x, weight, bias, kind, extent, eps, fast, mask))
+    def forward(keys, dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
+        return NormBackward.run(keys, (dy, x, weight, bias, kind, extent, eps, fast, mask, mean, variance))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs[1:5])
-        ctx.save_for_forward(*inputs[1:5])
-        *ctx.how, ctx.mask = inputs[5:]
+        *ctx.how, ctx.mask = inputs[5:10]
+        tensors = (*inputs[1:5], *inputs[10:])
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, *cotangents):
-        dy, x, weight, bias = ctx.saved_tensors
+        dy, x, weight, bias, *constants = ctx.saved_tensors
         v, v_weight, v_bias = (c if wanted else None for c, wanted in zip(cotangents, ctx.mask))
-        view = _formulas.View(x, weight, *ctx.how[:3])
+        view = _formulas.View(x, weight, *ctx.how[:3], *constants)
         by_dy, by_x, by_weight = _formulas.double_backward(view, dy, v, v_weight, v_bias, bias)
         expand = lambda a: None if a is None else view.narrow(a.expand(view.shape))
-        return None, expand(by_dy), expand(by_x), by_weight, None, None, None, None, None, None
+        return None, expand(by_dy), expand(by_x), by_weight, None, *_NOTHING
 
     @staticmethod
     def jvp(ctx, keys, dy_t, x_t, weight_t, *others):
-        with _primals(ctx) as (dy, x, weight, bias):
-            view = _formulas.View(x, weight, *ctx.how[:3])
+        with _primals(ctx) as (dy, x, weight, bias, *constants):
+            view = _formulas.View(x, weight, *ctx.how[:3], *constants)
             tangents = _formulas.backward_tangent(view, dy, dy_t, x_t, weight_t)
             shaped = (view.narrow, lambda a: view.summed(a, weight), lambda a: view.summed(a, bias))
             zeros = (x, weight, bias)
@@ -182,14 +202,14 @@ def _one_by_one(operator, info, in_dims, arguments):
     results = [operator(*(a.select(dim, i) if isinstance(dim, int) else a for a, dim in zip(arguments, in_dims)))
                for i in range(info.batch_size)]
     if isinstance(results[0], tuple):
-        return tuple(torch.stack(column) for column in zip(*results)), (0, 0, 0)
+        return tuple(torch.stack(column) for column in zip(*results)), (0,) * len(results[0])
     return torch.stack(results), 0
 
 
 def _in_one_call(operator, info, in_dims, tensors, others):
     """The batch is more rows, or more samples: no group notices."""
     batched = [_batch_first(t, dim, info.batch_size) for t, dim in zip(tensors, in_dims)]
-    if others[2] != "group":
+    if others[2] not in ("group", "batch"):
         return operator(*batched, *others)
     first = tensors[-1].shape if in_dims[len(tensors) - 1] is None else batched[-1].shape[1:]
     result = operator(*(b.flatten(0, 1) for b in batched), *others)
@@ -197,19 +217,30 @@ def _in_one_call(operator, info, in_dims, tensors, others):
     return tuple(map(restore, result)) if isinstance(result, tuple) else restore(result)
 
 
+def _mixes_samples(kind, constants):
+    return kind == "batch" and all(constant is None for constant in constants)
+
+
 @torch.library.register_vmap("lnorm::norm", lib=library)
 def _(info, in_dims, x, *others):
-    if info.batch_size == 0 or in_dims[1] is not None or in_dims[2] is not None:
+    if (info.batch_size == 0 or any(dim is not None for dim in in_dims[1:])
+            or _mixes_samples(others[2], others[6:])):
         return _one_by_one(norm, info, in_dims, (x, *others))
     return _in_one_call(norm, info, in_dims[:1], (x,), others), 0
 
 
 @torch.library.register_vmap("lnorm::norm_backward", lib=library)
 def _(info, in_dims, dy, x, *others):
-    mask = others[-1]
-    if info.batch_size == 0 or mask[1] or mask[2] or in_dims[2] is not None:
+    mask, constants = others[6], others[7:]
+    if (info.batch_size == 0 or mask[1] or mask[2] or in_dims[2] is not None
+            or any(dim is not None for dim in in_dims[9:]) or _mixes_samples(others[2], constants)):
         return _one_by_one(norm_backward, info, in_dims, (dy, x, *others))
     return _in_one_call(norm_backward, info, in_dims[:2], (dy, x), others), (0, None, None)
+
+
+@torch.library.register_vmap("lnorm::running_statistics", lib=library)
+def _(info, in_dims, *arguments):
+    return _one_by_one(running_statistics, info, in_dims, arguments)
 
 
 library.impl("norm", Norm.dispatched, "Autograd", with_keyset=True)

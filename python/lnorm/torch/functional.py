@@ -1,7 +1,7 @@
 """torch.nn.functional's norms, with its arguments, by lnorm where lnorm can: on the CPU, in floating point. Everything
 else, what PyTorch refuses included, is handed to PyTorch, so its errors are PyTorch's own."""
 import numbers
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -32,7 +32,7 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
         y = _quick(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps, fast)
         if y is not None:
             return y
-    if not (_takes(input, weight, bias, False) and _is_tail(input, normalized_shape, weight, bias)):
+    if not (_takes(input, [weight, bias], False) and _is_tail(input, normalized_shape, weight, bias)):
         return F.layer_norm(input, normalized_shape, weight, bias, eps)
     return _norm(input, weight, bias, "layer", len(normalized_shape), eps, fast)
 
@@ -53,7 +53,7 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         y = _quick(_core.RMS_NORM, input, normalized_shape, weight, None, eps, fast)
         if y is not None:
             return y
-    if not (_takes(input, weight, None, True) and _is_tail(input, normalized_shape, weight, None)):
+    if not (_takes(input, [weight], True) and _is_tail(input, normalized_shape, weight, None)):
         return F.rms_norm(input, normalized_shape, weight, eps)
     return _norm(input, weight, None, "rms", len(normalized_shape), eps, fast)
 
@@ -75,7 +75,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
         y = _quick(_core.GROUP_NORM, input, num_groups, weight, bias, eps, fast)
         if y is not None:
             return y
-    if not (_takes(input, weight, bias, False) and _has_groups(input, num_groups, weight, bias)):
+    if not (_takes(input, [weight, bias], False) and _has_groups(input, num_groups, weight, bias)):
         return F.group_norm(input, num_groups, weight, bias, eps)
     return _norm(input, weight, bias, "group", num_groups, eps, fast)
 
@@ -83,7 +83,12 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
 def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
                   weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
-    """torch.nn.functional.instance_norm. Calls with running statistics are PyTorch's own."""
+    """torch.nn.functional.instance_norm.
+
+    >>> instance_norm(torch.tensor([[[1., 3.], [2., 8.]]]))
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
     if not torch.jit.is_scripting():
         if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
             return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
@@ -91,11 +96,57 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
                                          use_input_stats=use_input_stats, momentum=momentum, eps=eps, fast=fast)
         if _is_foreign(input, eps):
             return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-    if not (use_input_stats and running_mean is None and running_var is None and _takes(input, weight, bias, False)
-            and input.dim() >= 3 and _positions(input) != 1
+    if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 3
+            and _has_statistics(input, running_mean, running_var, use_input_stats, momentum)
+            and (not use_input_stats or _positions(input) != 1)
             and _has_groups(input, input.size(1), weight, bias)):
         return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-    return _norm(input, weight, bias, "group", input.size(1), eps, fast)
+    if not use_input_stats:
+        return _norm(input, weight, bias, "batch", 0, eps, fast, running_mean, running_var)
+    y = _norm(input, weight, bias, "group", input.size(1), eps, fast)
+    if running_mean is not None and running_var is not None:
+        # The mean of what each sample by itself would make of them.
+        samples, channels = input.size(0), input.size(1)
+        found = _running_statistics(input.detach().reshape(1, samples * channels, -1),
+                                    running_mean.detach().double().repeat(samples),
+                                    running_var.detach().double().repeat(samples), momentum)
+        _overwrite(running_mean, found[0].view(samples, channels).mean(0))
+        _overwrite(running_var, found[1].view(samples, channels).mean(0))
+    return y
+
+
+def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor],
+               weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
+    """torch.nn.functional.batch_norm.
+
+    >>> batch_norm(torch.tensor([[1., 2.], [3., 8.]]), None, None, training=True)
+    tensor([[-1.0000, -1.0000],
+            [ 1.0000,  1.0000]])
+    """
+    if not torch.jit.is_scripting():
+        if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
+            return handle_torch_function(batch_norm, (input, running_mean, running_var, weight, bias), input,
+                                         running_mean, running_var, weight=weight, bias=bias, training=training,
+                                         momentum=momentum, eps=eps, fast=fast)
+        if _is_foreign(input, eps):
+            return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 2
+            and _has_statistics(input, running_mean, running_var, training, momentum)
+            and _has_groups(input, input.size(1), weight, bias) and not (eps < 0 or (training and eps == 0))):
+        return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return _norm(input, weight, bias, "batch", 0, eps, fast, running_mean, running_var)
+    if running_mean is None or running_var is None:
+        return _norm(input, weight, bias, "batch", 0, eps, fast)
+    if not torch.jit.is_scripting():
+        if not is_dynamo_compiling() and all_plain(input, weight, bias, running_mean, running_var):
+            return _batch_norm_at_once(input, running_mean, running_var, weight, bias, momentum, eps, fast)
+    y = _norm(input, weight, bias, "batch", 0, eps, fast)
+    found = _running_statistics(input.detach(), running_mean.detach(), running_var.detach(), momentum)
+    _overwrite(running_mean, found[0])
+    _overwrite(running_var, found[1])
+    return y
 
 
 def _is_foreign(input, eps):
@@ -114,7 +165,7 @@ def _quick(code, input, shape, weight, bias, eps, fast):
     return TensorNorm.record(code, input, shape, weight, bias, eps, is_fast(fast))
 
 
-def _takes(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mixed: bool) -> bool:
+def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bool:
     """Device and types are lnorm's: all on the CPU; parameters of the input's type, or all f32 beside 16-bit input.
     (rms_norm takes any mix.)"""
     narrow = input.dtype == torch.bfloat16 or input.dtype == torch.float16
@@ -123,14 +174,12 @@ def _takes(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mixe
     if input.device.type != "cpu" or input.layout != torch.strided:
         return False
     same, single = True, True
-    if weight is not None:
-        if weight.device.type != "cpu" or weight.layout != torch.strided or not weight.is_floating_point():
-            return False
-        same, single = weight.dtype == input.dtype, weight.dtype == torch.float32
-    if bias is not None:
-        if bias.device.type != "cpu" or bias.layout != torch.strided:
-            return False
-        same, single = same and bias.dtype == input.dtype, single and bias.dtype == torch.float32
+    for parameter in parameters:
+        if parameter is not None:
+            if (parameter.device.type != "cpu" or parameter.layout != torch.strided
+                    or not parameter.is_floating_point()):
+                return False
+            same, single = same and parameter.dtype == input.dtype, single and parameter.dtype == torch.float32
     return same or (narrow and single) or mixed
 
 
@@ -162,11 +211,42 @@ def _positions(input: Tensor) -> int:
     return count
 
 
+def _has_statistics(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], update: bool,
+                    momentum: float) -> bool:
+    """There are statistics to use, or to update where there are any; with momentum=1.5 only PyTorch does that."""
+    if running_mean is None or running_var is None:
+        return update and running_mean is None and running_var is None
+    channels = [input.size(1)]
+    return (list(running_mean.shape) == channels and list(running_var.shape) == channels
+            and not (update and not 0 <= momentum <= 1))
+
+
+def _running_statistics(input: Tensor, running_mean: Tensor, running_var: Tensor,
+                        momentum: float) -> Tuple[Tensor, Tensor]:
+    return torch.ops.lnorm.running_statistics(input, running_mean, running_var, momentum)
+
+
+def _overwrite(running: Tensor, value: Tensor) -> None:
+    with torch.no_grad():
+        running.copy_(value)
+
+
+def _batch_norm_at_once(input, running_mean, running_var, weight, bias, momentum, eps, fast):
+    """Eager training: the statistics are updated in the pass over the input that they come from."""
+    found = tuple(running.detach().clone() for running in (running_mean, running_var))
+    arguments = input, weight, bias, "batch", 0, eps, fast, None, None, (*found, momentum)
+    y = Norm.record(None, *arguments) if records(input, weight, bias) else _compute.forward(*arguments)
+    _overwrite(running_mean, found[0])
+    _overwrite(running_var, found[1])
+    return y
+
+
 def _norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], kind: str, extent: int,
-          eps: Optional[float], fast: Optional[bool]) -> Tensor:
+          eps: Optional[float], fast: Optional[bool], mean: Optional[Tensor] = None,
+          variance: Optional[Tensor] = None) -> Tensor:
     if not torch.jit.is_scripting():
-        if not is_dynamo_compiling() and all_plain(input, weight, bias):
+        if not is_dynamo_compiling() and all_plain(input, weight, bias, mean, variance):
             if records(input, weight, bias):
-                return Norm.record(None, input, weight, bias, kind, extent, eps, fast)
-            return _compute.forward(input, weight, bias, kind, extent, eps, fast)
-    return torch.ops.lnorm.norm(input, weight, bias, kind, extent, eps, fast)
+                return Norm.record(None, input, weight, bias, kind, extent, eps, fast, mean, variance)
+            return _compute.forward(input, weight, bias, kind, extent, eps, fast, mean, variance)
+    return torch.ops.lnorm.norm(input, weight, bias, kind, extent, eps, fast, mean, variance)
