@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
@@ -78,6 +79,15 @@ class ReproducibleSdist(sdist):
         return name
 
 
+class ReproducibleWheel(bdist_wheel):
+    """Modes of files are those of the tree and of the umask until here, and the archive holds them."""
+
+    def write_wheelfile(self, *arguments, **options):
+        super().write_wheelfile(*arguments, **options)
+        for path in pathlib.Path(self.bdist_dir).rglob("*"):
+            path.chmod(0o755 if path.is_dir() or path.suffix == ".so" else 0o644)
+
+
 # -O2 is what the kernels are written for and measured with. -g0: debugging information would put the path of the build
 # into the wheel. Hidden: another liblnorm in the process and this one must not find each other's functions.
 core = Extension(
@@ -90,5 +100,6 @@ core = Extension(
     extra_link_args=["-pthread"],
     py_limited_api=LIMITED,
 )
-setup(version=version(), ext_modules=[core], cmdclass={"build_ext": BuildInParallel, "sdist": ReproducibleSdist},
+setup(version=version(), ext_modules=[core],
+      cmdclass={"bdist_wheel": ReproducibleWheel, "build_ext": BuildInParallel, "sdist": ReproducibleSdist},
       options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {})
