@@ -2,9 +2,17 @@
 # the directory but not in the list, or the other way round, stops the configuration.
 set(LNORM_SOURCES
     src/access.c
+    src/blocks.c
+    src/channels.c
     src/columns.c
+    src/columns_backward.c
+    src/columns_forward.c
+    src/columns_statistics.c
     src/dispatch.c
+    src/gather.c
     src/general.c
+    src/general_affine.c
+    src/general_groups.c
     src/layer.c
     src/level1.c
     src/long.c

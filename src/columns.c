@@ -1,11 +1,10 @@
-/* The engine of columns: which problems it takes, and its tasks. The arithmetic is in kernels/columns_*.inc and
- * kernels/channels.inc.
+/* The engine of columns: which problems it takes, and its tasks. What they consist of is in columns_*.c and channels.c,
+ * the loops over vectors are an instruction set's (kernels/loops.h).
  *
  * Backward, where dweight and dbias have an entry for every column, phase 2 computes them and dx, strip by strip. Where
  * not, they are the general form's: phase 0 leaves the statistics in the workspace, phase 1 is that form's. */
-#include "columns.h"
 #include "general.h"
-#include "kernels.h"
+#include "kernels/loops.h"
 
 static int narrow_or_absent(const lnorm_problem *problem, enum lnorm_operand operand) {
     return problem->operand[operand].element != LNORM_ELEMENT_F64;
@@ -48,13 +47,50 @@ static int64_t columns_tasks(const lnorm_problem *problem, int phase) {
     return lnorm_engine_general.tasks(problem, 1);
 }
 
+static void columns_strip(ln_columns *s, int64_t strip, int phase) {
+    static const lnorm_space none = {0, {0}, 1};
+    const lnorm_columns_form *form = &s->form;
+    const int vector = s->b.loops->narrow_vector;
+    int64_t strips = lnorm_parts(form->groups, form->each), first = strip % strips * form->each;
+    int64_t left = form->groups - first, group = strip / strips * form->groups + first;
+    s->groups = (int)(left < form->each ? left : form->each);
+    s->columns = s->groups * (int)form->channels;
+    s->padded = (s->columns + vector - 1) / vector * vector;
+    s->corrected = 0;
+    memset(s->c, 0, (size_t)s->padded * sizeof *s->c);
+    memset(s->t, 0, (size_t)s->padded * sizeof *s->t);
+    memset(s->r, 0, (size_t)s->padded * sizeof *s->r);
+    memset(s->h, 0, sizeof s->h);
+    memset(s->l, 0, sizeof s->l);
+    memset(s->rho, 0, sizeof s->rho);
+    ln_set_base(&s->b, &s->b.problem->group, group, &none, 0);
+    if (s->b.problem->pass == LNORM_FORWARD)
+        lnorm_columns_forward(s);
+    else
+        lnorm_columns_backward(s, group, phase);
+}
+
+static void columns_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int phase,
+                         int64_t task) {
+    ln_columns s;
+    lnorm_grid grid;
+    lnorm_columns_of(problem, &s.form);
+    grid = lnorm_grid_of_strips(problem, &s.form);
+    s.b = (ln_bundle){.loops = loops, .problem = problem, .data = data, .space = &s.form.rows, .lanes = 1};
+    s.b.axis = s.form.group_axis;
+    s.stream = lnorm_streams_y(problem, data);
+    for (int64_t strip = lnorm_grid_begin(grid, task); strip < lnorm_grid_end(grid, task); strip++)
+        columns_strip(&s, strip, phase);
+    lnorm_stream_end();
+}
+
 static void columns_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                         int phase, int64_t task) {
     if (problem->pass == LNORM_BACKWARD && phase == 1) {
         lnorm_engine_general.run(problem, data, kernels, phase, task);
         return;
     }
-    kernels->columns(problem, data, phase, task);
+    columns_task(kernels->loops, problem, data, phase, task);
 }
 
 const lnorm_engine lnorm_engine_columns = {"columns", columns_takes, columns_workspace, lnorm_phases, columns_tasks,

@@ -1,4 +1,4 @@
-/* How columns are cut into strips and tasks: shared by the engine (columns.c) and its kernel (kernels/columns_*.inc).
+/* How columns are cut into strips and tasks: shared by the engine (columns.c) and what it runs (columns_*.c).
  *
  * A column is a group whose neighbour lies next to it in memory: layer norm over axis 0, batch norm of [N, C], norms of
  * channels-last tensors. Vectors then lie across columns, and nothing is transposed to write y. Group norm of
@@ -16,7 +16,7 @@ enum {
     LNORM_SUM_COLUMNS = 128,   /* where each is a group, whose 16 lanes are kept; fewer are too few lines of a row */
     LNORM_STRIP_SUMS = 2048,   /* doubles of the trees, for each of two sums: 16 KiB on the stack */
     LNORM_GRADIENT_COLUMNS = 64, /* backward there are four sums: half of both */
-    LNORM_CHANNEL_ROWS = 1 << 19, /* of groups of several columns, at most: kernels/channels.inc */
+    LNORM_CHANNEL_ROWS = 1 << 19, /* of groups of several columns, at most: channels.c */
     LNORM_CHANNEL_RUNS = 1 << 16  /* and in the fast arithmetic */
 };
 

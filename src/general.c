@@ -1,8 +1,7 @@
-/* The engine of the general form: any axes, strides and narrow element types, forward and backward. What is here is the
- * same for every instruction set: what it takes, workspace, tasks. */
+/* The engine of the general form: any axes, strides and narrow element types, forward and backward. What it takes,
+ * workspace, tasks. The rest is in general_*.c, the loops over vectors are an instruction set's (kernels/loops.h). */
 #include "general.h"
-#include "kernels.h"
-#include "kernels/statistics.h"
+#include "kernels/loops.h"
 
 static int general_takes(const lnorm_problem *problem) {
     return !problem->wide && (problem->pass == LNORM_FORWARD || (problem->pass == LNORM_BACKWARD && !problem->fast));
@@ -37,12 +36,41 @@ static int64_t general_tasks(const lnorm_problem *problem, int phase) {
     return tasks;
 }
 
+/* dx of a bundle. The workspace, where there is one, holds the records of phase 0. */
+static void dx_of(const ln_bundle *b, int64_t group) {
+    ln_record s[LNORM_BUNDLE];
+    if (b->data->workspace)
+        memcpy(s, (const ln_record *)b->data->workspace + group, (size_t)b->lanes * sizeof *s);
+    else
+        lnorm_groups_statistics(b, s);
+    lnorm_groups_backward(b, s);
+}
+
+static void groups_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int phase,
+                        int64_t task) {
+    lnorm_grid grid = lnorm_grid_of_groups(problem);
+    int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
+    ln_bundle b;
+    for (int64_t group = begin; group < end; group += b.lanes) {
+        b = ln_bundle_of_groups(loops, problem, data, group, end);
+        if (problem->pass == LNORM_FORWARD)
+            lnorm_groups_forward(&b);
+        else if (phase == 2)
+            dx_of(&b, group);
+        else if (data->workspace)
+            lnorm_groups_statistics(&b, (ln_record *)data->workspace + group);
+    }
+}
+
 static void general_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                         int phase, int64_t task) {
     lnorm_data used = *data;
     if (!general_workspace(problem))
         used.workspace = NULL;
-    kernels->general(problem, &used, phase, task);
+    if (phase == 1)
+        lnorm_affine_task(kernels->loops, problem, &used, task);
+    else
+        groups_task(kernels->loops, problem, &used, phase, task);
 }
 
 const lnorm_engine lnorm_engine_general = {"general",    general_takes, general_workspace,

@@ -1,5 +1,5 @@
-/* How the general form cuts a problem into tasks: shared by its engine (general.c) and its kernels
- * (kernels/general*.inc).
+/* How the general form cuts a problem into tasks: shared by its engine (general.c) and what it runs
+ * (general_*.c).
  *
  * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. */
 #ifndef LNORM_GENERAL_H

@@ -116,11 +116,8 @@ typedef struct lnorm_kernels {
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
     void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);
-    /* one task of the general form; the engine's other members are the same for every instruction set */
-    void (*general)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
+    const struct lnorm_loops *loops; /* of columns and of the general form: kernels/loops.h */
     const lnorm_wide_kernels *wide;
-    /* one task of columns: phase 0 of a forward pass, phases 0 and 2 of a backward one */
-    void (*columns)(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task);
     int (*contracts)(void); /* does this build fuse products with sums? Then its bits are not the defined ones. */
 } lnorm_kernels;
 

@@ -114,8 +114,8 @@ typedef struct lnorm_engine {
 extern const lnorm_engine lnorm_engine_long;      /* few long rows, cut into segments: kernels/long.inc */
 extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/rows_*.inc */
 extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
-extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: kernels/columns_*.inc */
-extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: kernels/general.inc */
+extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: columns_*.c */
+extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: general_*.c */
 extern const lnorm_engine lnorm_engine_reference; /* everything: reference*.c */
 
 enum { LNORM_PHASES_MAX = 4 };

@@ -1,5 +1,5 @@
 /* What the general form works on at a time: a few groups (or affine entries) side by side, walked element by element.
- * Compiled once, not per instruction set.
+ * Compiled once, not per instruction set: vectors are the loops' (loops.h).
  *
  * Side by side, because one group's elements may lie far apart while its neighbour's lie next to each: a line of the
  * cache is then read once for all of them. */
@@ -13,7 +13,11 @@
 #include "fast.h"
 #include "statistics.h"
 
+struct lnorm_loops;
+typedef struct lnorm_loops lnorm_loops;
+
 typedef struct ln_bundle {
+    const lnorm_loops *loops;
     const lnorm_problem *problem;
     const lnorm_data *data;
     const lnorm_space *space;     /* what each lane walks: the elements of a group, or the inner axes of an entry */
@@ -34,12 +38,51 @@ enum ln_sum_of {
     LN_SUM_RUNS       /* x and x*x in runs (docs/arithmetic.md, section 22) */
 };
 
+/* A block's sums, before they are added to others. */
+typedef union ln_block_sum {
+    ln_pair pair;
+    float run[2][LNORM_LANES];
+} ln_block_sum;
+
+/* What becomes of the blocks of one group, in their order. */
+typedef struct ln_block_order {
+    ln_tree_pair tree;
+    double lanes[2][LNORM_LANES]; /* of runs */
+    int runs;
+} ln_block_order;
+
 /* A block of every lane, as elements are in memory: there, where they are contiguous, or a copy. f64 input is wide
  * arithmetic, and not ours. */
 typedef struct ln_tile {
     const char *at[LNORM_BUNDLE];
     char lane[LNORM_BUNDLE][LNORM_BLOCK * 4];
 } ln_tile;
+
+/* What a run of one lane is made into y with. `ahead`: bytes from x to what will be read next. */
+typedef struct ln_run_form {
+    const ln_record *s;
+    ln_fast_form fast;
+    int corrected;
+    double weight, bias;
+    int64_t ahead;
+} ln_run_form;
+
+static inline int64_t ln_element_size(enum lnorm_element element) {
+    return element == LNORM_ELEMENT_F64 ? 8 : element == LNORM_ELEMENT_F32 ? 4 : 2;
+}
+
+static inline enum lnorm_element ln_element_of(const ln_bundle *b, enum lnorm_operand operand) {
+    return (enum lnorm_element)b->problem->operand[operand].element;
+}
+
+static inline int64_t ln_size_of(const ln_bundle *b, enum lnorm_operand operand) {
+    return ln_element_size(ln_element_of(b, operand));
+}
+
+static inline void ln_fill(double *values, double value, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        values[i] = value;
+}
 
 static inline int64_t ln_lane_stride(const ln_bundle *b, enum lnorm_operand operand) {
     return b->axis < 0 ? 0 : b->problem->operand[operand].stride[b->axis];
@@ -82,10 +125,10 @@ static inline int ln_alone(const lnorm_problem *problem, int axis) {
 }
 
 /* Groups from `group` on, below `end`. */
-static inline ln_bundle ln_bundle_of_groups(const lnorm_problem *problem, const lnorm_data *data, int64_t group,
-                                            int64_t end) {
+static inline ln_bundle ln_bundle_of_groups(const lnorm_loops *loops, const lnorm_problem *problem,
+                                            const lnorm_data *data, int64_t group, int64_t end) {
     static const lnorm_space none = {0, {0}, 1};
-    ln_bundle b = {.problem = problem, .data = data, .space = &problem->element};
+    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &problem->element};
     b.lanes = ln_lanes_from(problem, &problem->group, group, end, &b.axis);
     if (ln_alone(problem, b.axis))
         b.lanes = 1;
@@ -122,6 +165,14 @@ static inline void ln_put_one(const ln_bundle *b, enum lnorm_operand operand, in
     if (lnorm_has(b->problem, operand))
         lnorm_store((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand],
                     b->base[operand] + lane * ln_lane_stride(b, operand), value);
+}
+
+static inline void ln_put_gradient(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand which,
+                            int64_t offset, double value) {
+    enum lnorm_element element = (enum lnorm_element)problem->operand[which].element;
+    if (problem->accumulate)
+        value = lnorm_load(element, data->at[which], offset) + value;
+    lnorm_store(element, data->at[which], offset, value);
 }
 
 /* Statistics come from sums in runs (docs/arithmetic.md, section 22). */
@@ -217,5 +268,62 @@ static inline void ln_run_on(ln_cursor *cursor, int64_t run) {
         step = 1;
     }
 }
+
+/* -- Elements from anywhere to the stack and back (gather.c) ------------------------------------------------------- */
+
+/* The next n elements of a walk lie next to each other. */
+int lnorm_lies_together(const ln_cursor *cursor, int64_t n);
+
+/* n elements of every lane. */
+void lnorm_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile);
+
+/* n results of one lane, rounded once, into the tile; f64 is too large for it and goes where it belongs at once. */
+void lnorm_put_lane(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, int lane,
+                    double *values, ln_tile *tile);
+
+/* The tile that lnorm_put_lane has filled. */
+void lnorm_scatter(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile);
+
+/* weight (as it is used: 1 + weight where weight_offset says so) or bias of one lane; NULL where there is none. Lanes
+ * are asked for in order: where they share their values, those of lane 0 are still in the buffer. */
+const double *lnorm_gather_affine(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
+                                  int lane, double buffer[LNORM_BLOCK]);
+
+/* y is larger than the caches, and not where x was. */
+int lnorm_streams_y(const lnorm_problem *problem, const lnorm_data *data);
+
+/* -- Sums of blocks (blocks.c) ------------------------------------------------------------------------------------- */
+
+void lnorm_begin_blocks(ln_block_order *order);
+
+/* `sum` is what lnorm_loops.sum_block has left: an ln_pair, or for runs an ln_block_sum. */
+void lnorm_next_block(const lnorm_loops *loops, ln_block_order *order, enum ln_sum_of what, const void *sum);
+
+ln_pair lnorm_end_blocks(ln_block_order *order);
+
+/* The sums of contiguous elements, from beginning to end. */
+ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
+                             int64_t count, double c);
+
+/* -- Groups (general_groups.c), and affine gradients (general_affine.c) ------------------------------------------- */
+
+/* Statistics of every lane: computed, or given. */
+void lnorm_groups_statistics(const ln_bundle *b, ln_record *s);
+void lnorm_given_statistics(const ln_bundle *b, ln_record *s, int lane);
+
+/* Running statistics of batch norm. An empty batch says nothing: they stay. */
+void lnorm_update_running(const ln_bundle *b, const ln_record *s, int lane);
+
+/* y and the statistics that are wanted, of every lane. */
+void lnorm_groups_forward(const ln_bundle *b);
+
+/* dx of every lane; `s` holds the statistics. */
+void lnorm_groups_backward(const ln_bundle *b, ln_record *s);
+
+/* The sums of g and of g*xhat of a block of x and dy that is narrow still; weight NULL: g = dy. */
+ln_pair lnorm_sum_gradient(const ln_bundle *b, const char *x, const char *dy, const double *weight, int64_t n,
+                           const ln_record *s);
+
+void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task);
 
 #endif

@@ -54,6 +54,12 @@ typedef struct ln_gradient_lanes {
     double at[LN_GRADIENT_SUMS][LNORM_LANES][LNORM_GRADIENT_COLUMNS];
 } ln_gradient_lanes;
 
+/* A lane's rows. */
+typedef struct ln_gradient_rows {
+    ln_lane_rows x, dy;
+    double weight[LNORM_LANES]; /* by row */
+} ln_gradient_rows;
+
 /* Rows of x and dy, and where those of dx go; weight by row, or NULL: by column. */
 typedef struct ln_gradient_sweep {
     const char *x, *dy;
@@ -70,5 +76,40 @@ typedef struct ln_sweep {
     int64_t x_row, y_row; /* bytes */
     const double *weight, *bias;
 } ln_sweep;
+
+/* Of the `left` rows from here on, asks for those that `rows` rows will reach LN_AHEAD rows later, unless the machine
+ * sees by itself what comes. */
+static inline void ln_prefetch_rows(const char *at, int64_t stride, int64_t rows, int64_t left, int64_t bytes) {
+    for (int64_t k = 0; k < rows && LN_AHEAD + k < left && ln_distance(stride) > bytes; k++)
+        for (int64_t line = 0; line < bytes; line += LNORM_LINE)
+            LNORM_PREFETCH(at, (LN_AHEAD + k) * stride + line);
+}
+
+/* -- A strip, step by step ----------------------------------------------------------------------------------------- */
+
+/* Where the n rows from the walk on begin. */
+void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
+                     const char **row);
+
+/* The rows of a lane: where they are, or copies where that is not f32 or ends within a vector. */
+void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n, int lane,
+                        ln_lane_rows *rows);
+
+/* What belongs to a group to all of its columns. */
+void lnorm_set_columns(ln_columns *s, int group, const ln_record *record);
+
+/* Statistics where groups have several columns (channels.c). */
+void lnorm_computed_channels(ln_columns *s);
+
+/* Statistics, computed or given, of every column; mean, rstd and running statistics that are wanted. */
+void lnorm_columns_statistics(ln_columns *s);
+
+/* weight or bias of every column, `missing` where there is none. */
+void lnorm_column_affine(const ln_columns *s, enum lnorm_operand operand, double missing, double *values);
+
+void lnorm_columns_forward(ln_columns *s);
+
+/* `group`: that of column 0. */
+void lnorm_columns_backward(ln_columns *s, int64_t group, int phase);
 
 #endif

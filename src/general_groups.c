@@ -1,9 +1,10 @@
 /* The general form, group by group: statistics, y, dx. Blocks of 256 elements are gathered to the stack, and go through
  * the same sums as those of contiguous rows. */
+#include "kernels/loops.h"
 
 /* -- Statistics --------------------------------------------------------------------------------------------------- */
 
-static void ln_given_statistics(const ln_bundle *b, ln_record *s, int lane) {
+void lnorm_given_statistics(const ln_bundle *b, ln_record *s, int lane) {
     s->c = b->problem->center ? ln_one(b, LNORM_MEAN, lane) : 0.0;
     s->t = s->v = 0.0;
     if (lnorm_has(b->problem, LNORM_RSTD))
@@ -16,7 +17,7 @@ static void ln_given_statistics(const ln_bundle *b, ln_record *s, int lane) {
 static int ln_group_is_contiguous(const ln_bundle *b) {
     const ln_walk walk = ln_walk_from(b, 0);
     const ln_cursor cursor = ln_cursor_at(b, LNORM_X, &walk);
-    return b->space->count > 0 && ln_lies_together(&cursor, b->space->count);
+    return b->space->count > 0 && lnorm_lies_together(&cursor, b->space->count);
 }
 
 /* Sums over all blocks of every lane. */
@@ -27,19 +28,19 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     ln_walk walk = ln_walk_from(b, 0);
     int64_t count = b->space->count;
     for (int lane = 0; lane < b->lanes; lane++)
-        ln_begin_blocks(&order[lane]);
+        lnorm_begin_blocks(&order[lane]);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather(b, LNORM_X, &walk, n, &x);
+        lnorm_gather(b, LNORM_X, &walk, n, &x);
         for (int lane = 0; lane < b->lanes; lane++) {
             ln_block_sum sum;
-            ln_sum_any_block(element, what, x.at[lane], n, what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, &sum);
-            ln_next_block(&order[lane], what, &sum);
+            b->loops->sum_block(element, what, x.at[lane], n, what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, &sum);
+            lnorm_next_block(b->loops, &order[lane], what, &sum);
         }
         ln_walk_on(&walk, n);
     }
     for (int lane = 0; lane < b->lanes; lane++)
-        total[lane] = ln_end_blocks(&order[lane]);
+        total[lane] = lnorm_end_blocks(&order[lane]);
 }
 
 static void ln_sums_of_groups(const ln_bundle *b, const ln_record *s, enum ln_sum_of what, ln_pair *total) {
@@ -50,8 +51,9 @@ static void ln_sums_of_groups(const ln_bundle *b, const ln_record *s, enum ln_su
     }
     for (int lane = 0; lane < b->lanes; lane++) {
         const int64_t at = b->base[LNORM_X] + lane * ln_lane_stride(b, LNORM_X);
-        total[lane] = ln_sum_contiguous(element, what, b->data->at[LNORM_X] + at * ln_element_bytes(element),
-                                        b->space->count, what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0);
+        const char *x = b->data->at[LNORM_X] + at * ln_element_size(element);
+        total[lane] = lnorm_sum_contiguous(b->loops, element, what, x, b->space->count,
+                                           what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0);
     }
 }
 
@@ -89,10 +91,10 @@ static void ln_statistics_by_runs(const ln_bundle *b, ln_record *s) {
             s[lane] = record[lane];
 }
 
-static void ln_statistics(const ln_bundle *b, ln_record *s) {
+void lnorm_groups_statistics(const ln_bundle *b, ln_record *s) {
     if (b->problem->statistics != LNORM_COMPUTED)
         for (int lane = 0; lane < b->lanes; lane++)
-            ln_given_statistics(b, &s[lane], lane);
+            lnorm_given_statistics(b, &s[lane], lane);
     else if (ln_by_runs(b->problem))
         ln_statistics_by_runs(b, s);
     else
@@ -102,7 +104,7 @@ static void ln_statistics(const ln_bundle *b, ln_record *s) {
 /* -- Forward ------------------------------------------------------------------------------------------------------ */
 
 /* Running statistics of batch norm. An empty batch says nothing: they stay. */
-static void ln_update_running(const ln_bundle *b, const ln_record *s, int lane) {
+void lnorm_update_running(const ln_bundle *b, const ln_record *s, int lane) {
     int64_t elements = b->problem->element.count;
     double q = b->problem->update, count = (double)elements;
     if (elements >= 1 && lnorm_has(b->problem, LNORM_RUNNING_MEAN)) {
@@ -115,44 +117,28 @@ static void ln_update_running(const ln_bundle *b, const ln_record *s, int lane) 
     }
 }
 
-/* x of a block becomes y. */
-static void ln_apply(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n) {
-    vd c = vd_set1(s->c), t = vd_set1(s->t), r = vd_set1(s->r);
-    for (int64_t i = 0; i < n; i += VD_WIDTH) {
-        vd y = ln_normalised(vd_load(LNORM_ELEMENT_F64, x, i, n - i), c, t, r);
-        if (weight)
-            y = vd_mul(y, vd_load(LNORM_ELEMENT_F64, weight, i, n - i));
-        if (bias)
-            y = vd_add(y, vd_load(LNORM_ELEMENT_F64, bias, i, n - i));
-        vd_store(LNORM_ELEMENT_F64, x, i, n - i, y);
-    }
-}
-
 /* n elements of a lane as f64, y where x was. */
 static void ln_accurate_values(const ln_bundle *b, const ln_record *s, const char *x, const double *weight,
                               const double *bias, double *y, int64_t n) {
-    ln_widen(ln_element_of(b, LNORM_X), x, y, n);
-    ln_apply(y, s, weight, bias, n);
+    b->loops->widen(ln_element_of(b, LNORM_X), x, y, n);
+    b->loops->apply(y, s, weight, bias, n);
 }
 
 /* The same in the fast arithmetic; what a last vector has too much is computed for nothing. */
 static void ln_fast_values(const ln_bundle *b, const ln_record *s, const char *x, const double *weight,
                            const double *bias, double *y, int64_t n) {
     const ln_fast_form form = ln_fast_form_of(s);
-    const vf h = vf_set1(form.h), l = vf_set1(form.l), rho = vf_set1(form.rho);
     float value[LNORM_BLOCK] = {0.0f}, w[LNORM_BLOCK] = {0.0f}, c[LNORM_BLOCK] = {0.0f};
-    ln_to_f32(ln_element_of(b, LNORM_X), x, value, n);
+    b->loops->to_f32(ln_element_of(b, LNORM_X), x, value, n);
     for (int64_t i = 0; i < n; i++) { /* 1 + weight, too: f64 in between changes no bit */
         w[i] = weight ? (float)weight[i] : 1.0f;
         c[i] = bias ? (float)bias[i] : -0.0f;
     }
-    for (int64_t i = 0; i < n; i += form.regular ? VF_WIDTH : 1)
-        if (form.regular)
-            vf_store_f32(value + i, vf_add(vf_mul(vf_mul(vf_sub(vf_sub(vf_load_f32(value + i), h), l), rho),
-                                                  vf_load_f32(w + i)), vf_load_f32(c + i)));
-        else
-            value[i] = ln_irregular_element(s, (double)value[i], (double)w[i], (double)c[i]);
-    ln_widen(LNORM_ELEMENT_F32, value, y, n);
+    if (form.regular)
+        b->loops->apply_fast(value, &form, w, c, n);
+    for (int64_t i = 0; i < n && !form.regular; i++)
+        value[i] = ln_irregular_element(s, (double)value[i], (double)w[i], (double)c[i]);
+    b->loops->widen(LNORM_ELEMENT_F32, value, y, n);
 }
 
 static void ln_forward_blocks(const ln_bundle *b, const ln_record *s) {
@@ -162,89 +148,26 @@ static void ln_forward_blocks(const ln_bundle *b, const ln_record *s) {
     int64_t count = b->space->count;
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather(b, LNORM_X, &walk, n, &tile);
+        lnorm_gather(b, LNORM_X, &walk, n, &tile);
         for (int lane = 0; lane < b->lanes; lane++) {
-            const double *weight = ln_gather_affine(b, LNORM_WEIGHT, &walk, n, lane, weight_buffer);
-            const double *bias = ln_gather_affine(b, LNORM_BIAS, &walk, n, lane, bias_buffer);
+            const double *weight = lnorm_gather_affine(b, LNORM_WEIGHT, &walk, n, lane, weight_buffer);
+            const double *bias = lnorm_gather_affine(b, LNORM_BIAS, &walk, n, lane, bias_buffer);
             if (b->problem->fast)
                 ln_fast_values(b, &s[lane], tile.at[lane], weight, bias, y, n);
             else
                 ln_accurate_values(b, &s[lane], tile.at[lane], weight, bias, y, n);
-            ln_put_lane(b, LNORM_Y, &walk, n, lane, y, &tile);
+            lnorm_put_lane(b, LNORM_Y, &walk, n, lane, y, &tile);
         }
-        ln_scatter(b, LNORM_Y, &walk, n, &tile);
+        lnorm_scatter(b, LNORM_Y, &walk, n, &tile);
         ln_walk_on(&walk, n);
     }
 }
 
 /* -- Runs: contiguous along the last axis, weight and bias constant along it --------------------------------------- */
 
-/* What a run of one lane is made into y with. `ahead`: bytes from x to what will be read next. */
-typedef struct ln_run_form {
-    const ln_record *s;
-    ln_fast_form fast;
-    int corrected;
-    double weight, bias;
-    int64_t ahead;
-} ln_run_form;
-
-LNORM_INLINE void ln_apply_run(const int corrected, enum lnorm_element element, const char *x, char *y, int64_t n,
-                               const ln_run_form *f) {
-    const vd c = vd_set1(f->s->c), t = vd_set1(f->s->t), r = vd_set1(f->s->r);
-    const vd weight = vd_set1(f->weight), bias = vd_set1(f->bias);
-    const int64_t ahead = f->ahead, size = ln_element_bytes(element);
-    for (int64_t i = 0; i < n; i += 2 * VD_WIDTH) {
-        LNORM_PREFETCH_FAR(x + i * size, ahead);
-        VD_UNROLL
-        for (int k = 0; k < 2; k++) {
-            const int64_t j = i + k * VD_WIDTH;
-            vd value = vd_sub(vd_load(element, x, j, n - j), c);
-            if (corrected)
-                value = vd_sub(value, t);
-            vd_store(element, y, j, n - j, vd_add(vd_mul(vd_mul(value, r), weight), bias));
-        }
-    }
-}
-
-LNORM_INLINE void ln_fast_apply_run(const int corrected, const char *x, char *y, int64_t n, const ln_run_form *f) {
-    const vf h = vf_set1(f->fast.h), l = vf_set1(f->fast.l), rho = vf_set1(f->fast.rho);
-    const vf weight = vf_set1((float)f->weight), bias = vf_set1((float)f->bias);
-    const int64_t ahead = f->ahead;
-    float last[VF_WIDTH] = {0.0f};
-    for (int64_t i = 0; i < n; i += VF_WIDTH) {
-        const int whole = n - i >= VF_WIDTH;
-        vf value;
-        LNORM_PREFETCH_FAR(x + i * 4, ahead);
-        if (!whole)
-            memcpy(last, x + i * 4, (size_t)(n - i) * 4);
-        value = vf_sub(vf_load_f32(whole ? x + i * 4 : (const char *)last), h);
-        if (corrected)
-            value = vf_sub(value, l);
-        value = vf_add(vf_mul(vf_mul(value, rho), weight), bias);
-        if (whole) {
-            vf_store_f32(y + i * 4, value);
-        } else {
-            vf_store_f32(last, value);
-            memcpy(y + i * 4, last, (size_t)(n - i) * 4);
-        }
-    }
-}
-
-/* f32, in f32 or in f64. */
-LNORM_OUT_OF_LINE static void ln_apply_f32(int fast, const char *x, char *y, int64_t n, const ln_run_form *f) {
-    if (fast && f->corrected)
-        ln_fast_apply_run(1, x, y, n, f);
-    else if (fast)
-        ln_fast_apply_run(0, x, y, n, f);
-    else if (f->corrected)
-        ln_apply_run(1, LNORM_ELEMENT_F32, x, y, n, f);
-    else
-        ln_apply_run(0, LNORM_ELEMENT_F32, x, y, n, f);
-}
-
 /* 16 bits, by way of the stack. */
-static void ln_apply_copy(enum lnorm_element element, int fast, const char *x, char *y, int64_t n,
-                          const ln_run_form *f) {
+static void ln_apply_copy(const lnorm_loops *loops, enum lnorm_element element, int fast, const char *x, char *y,
+                          int64_t n, const ln_run_form *f) {
     double copy[LN_STAGE_BYTES / 4];
     float *const narrow = (float *)(void *)copy;
     ln_run_form here = *f;
@@ -252,36 +175,37 @@ static void ln_apply_copy(enum lnorm_element element, int fast, const char *x, c
     for (int64_t line = 0; line < 2 * n; line += LNORM_LINE)
         LNORM_PREFETCH_FAR(x + line, f->ahead);
     if (fast) {
-        ln_to_f32(element, x, narrow, n);
-        ln_apply_f32(1, (const char *)narrow, (char *)narrow, n, &here);
-        ln_from_f32(element, narrow, y, n);
+        loops->to_f32(element, x, narrow, n);
+        loops->apply_run(1, LNORM_ELEMENT_F32, (const char *)narrow, (char *)narrow, n, &here);
+        loops->from_f32(element, narrow, y, n);
     } else {
-        ln_widen(element, x, copy, n);
-        ln_apply_run(1, LNORM_ELEMENT_F64, (const char *)copy, (char *)copy, n, &here);
-        ln_narrow(element, copy, y, n);
+        loops->widen(element, x, copy, n);
+        loops->apply_run(0, LNORM_ELEMENT_F64, (const char *)copy, (char *)copy, n, &here);
+        loops->narrow(element, copy, y, n);
     }
 }
 
 /* At most LN_STAGE_BYTES / 4 elements. */
-static void ln_apply_any_run(enum lnorm_element element, int fast, const char *x, char *y, int64_t n,
-                             const ln_run_form *f) {
+static void ln_apply_any_run(const lnorm_loops *loops, enum lnorm_element element, int fast, const char *x, char *y,
+                             int64_t n, const ln_run_form *f) {
     if (fast && !f->fast.regular)
         for (int64_t i = 0; i < n; i++)
             lnorm_store(element, y, i, (double)ln_irregular_element(f->s, lnorm_load(element, x, i), f->weight,
                                                                     f->bias));
     else if (element == LNORM_ELEMENT_F32)
-        ln_apply_f32(fast, x, y, n, f);
+        loops->apply_run(fast, element, x, y, n, f);
     else
-        ln_apply_copy(element, fast, x, y, n, f);
+        ln_apply_copy(loops, element, fast, x, y, n, f);
 }
 
 static void ln_run_in_pieces(const ln_bundle *b, const char *x, char *y, int64_t n, const ln_run_form *f, int stream) {
     _Alignas(64) char stage[LN_STAGE_BYTES];
     const enum lnorm_element element = ln_element_of(b, LNORM_X);
-    const int64_t size = ln_element_bytes(element), each = LN_STAGE_BYTES / 4;
+    const int64_t size = ln_element_size(element), each = LN_STAGE_BYTES / 4;
     for (int64_t first = 0, count; first < n; first += count) {
         count = n - first < each ? n - first : each;
-        ln_apply_any_run(element, b->problem->fast, x + first * size, stream ? stage : y + first * size, count, f);
+        ln_apply_any_run(b->loops, element, b->problem->fast, x + first * size, stream ? stage : y + first * size,
+                         count, f);
         if (stream)
             lnorm_stream(y + first * size, stage, count * size);
     }
@@ -313,25 +237,25 @@ static double ln_run_affine(const ln_bundle *b, enum lnorm_operand operand, cons
 
 /* n elements of one lane, which lie together: the next that the cursors of x, y, weight and bias stand at. */
 static void ln_forward_run(const ln_bundle *b, const ln_record *s, const ln_cursor at[4], int64_t n, int lane,
-                           int stream) {
+                           int64_t ahead, int stream) {
     const enum lnorm_element element = ln_element_of(b, LNORM_X);
-    const int64_t size = ln_element_bytes(element);
+    const int64_t size = ln_element_size(element);
     const char *x = b->data->at[LNORM_X] + (at[0].offset + lane * ln_lane_stride(b, LNORM_X)) * size;
     char *y = b->data->at[LNORM_Y] + (at[1].offset + lane * ln_lane_stride(b, LNORM_Y)) * size;
-    ln_run_form f = {.s = s, .corrected = s->t != 0.0};
+    ln_run_form f = {.s = s, .corrected = s->t != 0.0, .ahead = ahead};
     f.weight = ln_run_affine(b, LNORM_WEIGHT, &at[2], lane, 1.0);
     f.bias = ln_run_affine(b, LNORM_BIAS, &at[3], lane, -0.0);
     if (b->problem->fast) {
         f.fast = ln_fast_form_of(s);
         f.corrected = ln_fast_corrected(&f.fast);
     }
-    f.ahead = b->lanes == 1 && ln_group_is_contiguous(b) ? b->space->count * size : 0;
     ln_run_in_pieces(b, x, y, n, &f, stream && n * size >= 4 * LNORM_LINE);
 }
 
 static void ln_forward_runs(const ln_bundle *b, const ln_record *s) {
     const int64_t count = b->space->count;
-    const int stream = ln_streams_y(b->problem, b->data);
+    const int64_t ahead = b->lanes == 1 && ln_group_is_contiguous(b) ? count * ln_size_of(b, LNORM_X) : 0;
+    const int stream = lnorm_streams_y(b->problem, b->data);
     const ln_walk walk = ln_walk_from(b, 0);
     const enum lnorm_operand weight = lnorm_has(b->problem, LNORM_WEIGHT) ? LNORM_WEIGHT : LNORM_X;
     const enum lnorm_operand bias = lnorm_has(b->problem, LNORM_BIAS) ? LNORM_BIAS : LNORM_X;
@@ -341,7 +265,7 @@ static void ln_forward_runs(const ln_bundle *b, const ln_record *s) {
     for (int64_t done = 0; done < count; done += run) {
         run = ln_run(&at[0], count - done);
         for (int lane = 0; lane < b->lanes; lane++)
-            ln_forward_run(b, &s[lane], at, run, lane, stream);
+            ln_forward_run(b, &s[lane], at, run, lane, ahead, stream);
         for (int k = 0; k < 4; k++)
             ln_run_on(&at[k], run);
     }
@@ -349,13 +273,13 @@ static void ln_forward_runs(const ln_bundle *b, const ln_record *s) {
         lnorm_stream_end();
 }
 
-static void ln_forward(const ln_bundle *b) {
+void lnorm_groups_forward(const ln_bundle *b) {
     ln_record s[LNORM_BUNDLE];
-    ln_statistics(b, s);
+    lnorm_groups_statistics(b, s);
     for (int lane = 0; b->problem->statistics == LNORM_COMPUTED && lane < b->lanes; lane++) {
         ln_put_one(b, LNORM_MEAN, lane, s[lane].c + s[lane].t);
         ln_put_one(b, LNORM_RSTD, lane, s[lane].r);
-        ln_update_running(b, &s[lane], lane);
+        lnorm_update_running(b, &s[lane], lane);
     }
     if (ln_forward_runs_fit(b->problem))
         ln_forward_runs(b, s);
@@ -366,14 +290,12 @@ static void ln_forward(const ln_bundle *b) {
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
 
 /* The sums of g and of g*xhat of a block of x and dy that is narrow still; weight NULL: g = dy. */
-static ln_pair ln_sum_gradient(const ln_bundle *b, const char *x, const char *dy, const double *weight, int64_t n,
+ln_pair lnorm_sum_gradient(const ln_bundle *b, const char *x, const char *dy, const double *weight, int64_t n,
                                const ln_record *s) {
     double wide_x[LNORM_BLOCK], wide_dy[LNORM_BLOCK];
-    const ln_gradient_form f = {LNORM_ELEMENT_F64, LNORM_ELEMENT_F64, (const char *)wide_x, (const char *)wide_dy,
-                                (const char *)weight};
-    ln_widen(ln_element_of(b, LNORM_X), x, wide_x, n);
-    ln_widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
-    return ln_block_gradient(f, 0, n, s);
+    b->loops->widen(ln_element_of(b, LNORM_X), x, wide_x, n);
+    b->loops->widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
+    return b->loops->sum_gradient(wide_x, wide_dy, weight, n, s);
 }
 
 /* c1 = M(g) and c2 = M(g*xhat). */
@@ -387,12 +309,12 @@ static void ln_gradient_means(const ln_bundle *b, ln_record *s) {
         ln_clear_trees(&tree[lane]);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather(b, LNORM_X, &walk, n, &x);
-        ln_gather(b, LNORM_DY, &walk, n, &dy);
+        lnorm_gather(b, LNORM_X, &walk, n, &x);
+        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
         for (int lane = 0; lane < b->lanes; lane++)
             ln_push_pair(&tree[lane],
-                         ln_sum_gradient(b, x.at[lane], dy.at[lane],
-                                         ln_gather_affine(b, LNORM_WEIGHT, &walk, n, lane, weight), n, &s[lane]));
+                         lnorm_sum_gradient(b, x.at[lane], dy.at[lane],
+                                         lnorm_gather_affine(b, LNORM_WEIGHT, &walk, n, lane, weight), n, &s[lane]));
         ln_walk_on(&walk, n);
     }
     for (int lane = 0; lane < b->lanes; lane++) {
@@ -402,38 +324,23 @@ static void ln_gradient_means(const ln_bundle *b, ln_record *s) {
     }
 }
 
-/* dy of a block becomes dx; x NULL: the statistics are constants, dx = r*g. */
-static void ln_apply_gradient(const double *x, double *dy, const ln_record *s, const double *weight, int64_t n) {
-    vd c = vd_set1(s->c), t = vd_set1(s->t), r = vd_set1(s->r), c1 = vd_set1(s->c1), c2 = vd_set1(s->c2);
-    for (int64_t i = 0; i < n; i += VD_WIDTH) {
-        vd g = vd_load(LNORM_ELEMENT_F64, dy, i, n - i);
-        if (weight)
-            g = vd_mul(g, vd_load(LNORM_ELEMENT_F64, weight, i, n - i));
-        if (x) {
-            vd xhat = ln_normalised(vd_load(LNORM_ELEMENT_F64, x, i, n - i), c, t, r);
-            g = vd_sub(vd_sub(g, c1), vd_mul(xhat, c2));
-        }
-        vd_store(LNORM_ELEMENT_F64, dy, i, n - i, vd_mul(r, g));
-    }
-}
-
 /* dx of a block of every lane: `tile` holds dy, then dx. */
 static void ln_backward_block(const ln_bundle *b, const ln_record *s, const ln_walk *walk, int64_t n,
                               const ln_tile *x_tile, ln_tile *tile) {
     double buffer[LNORM_BLOCK], x[LNORM_BLOCK], dy[LNORM_BLOCK];
     int constant = b->problem->statistics == LNORM_CONSTANT;
     for (int lane = 0; lane < b->lanes; lane++) {
-        const double *weight = ln_gather_affine(b, LNORM_WEIGHT, walk, n, lane, buffer);
-        ln_widen(ln_element_of(b, LNORM_DY), tile->at[lane], dy, n);
+        const double *weight = lnorm_gather_affine(b, LNORM_WEIGHT, walk, n, lane, buffer);
+        b->loops->widen(ln_element_of(b, LNORM_DY), tile->at[lane], dy, n);
         if (!constant)
-            ln_widen(ln_element_of(b, LNORM_X), x_tile->at[lane], x, n);
-        ln_apply_gradient(constant ? NULL : x, dy, &s[lane], weight, n);
-        ln_put_lane(b, LNORM_DX, walk, n, lane, dy, tile);
+            b->loops->widen(ln_element_of(b, LNORM_X), x_tile->at[lane], x, n);
+        b->loops->apply_gradient(constant ? NULL : x, dy, &s[lane], weight, n);
+        lnorm_put_lane(b, LNORM_DX, walk, n, lane, dy, tile);
     }
 }
 
 /* dx of every lane; `s` holds the statistics. */
-static void ln_backward(const ln_bundle *b, ln_record *s) {
+void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
     ln_tile x, dy;
     ln_walk walk = ln_walk_from(b, 0);
     int64_t count = b->space->count;
@@ -442,11 +349,11 @@ static void ln_backward(const ln_bundle *b, ln_record *s) {
         ln_gradient_means(b, s);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather(b, LNORM_DY, &walk, n, &dy);
+        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
         if (!constant)
-            ln_gather(b, LNORM_X, &walk, n, &x);
+            lnorm_gather(b, LNORM_X, &walk, n, &x);
         ln_backward_block(b, s, &walk, n, &x, &dy);
-        ln_scatter(b, LNORM_DX, &walk, n, &dy);
+        lnorm_scatter(b, LNORM_DX, &walk, n, &dy);
         ln_walk_on(&walk, n);
     }
 }

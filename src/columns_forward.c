@@ -1,76 +1,5 @@
 /* Columns, forward: statistics of a strip, then y, row by row. */
-
-/* -- Rows of f32, or of f64 that have been widened ----------------------------------------------------------------- */
-
-/* What lies across columns is loaded once for all rows. What is missing in weight and bias is 1.0 and -0.0: the same
- * bits. */
-LNORM_INLINE void ln_sweep_vector(const int by_row, const int corrected, enum lnorm_element element,
-                                  const ln_columns *s, const ln_sweep *f, int64_t rows, int64_t j) {
-    const vd c = vd_load_f64(s->c + j), t = vd_load_f64(s->t + j), r = vd_load_f64(s->r + j);
-    vd weight = vd_load_f64(s->weight + j), bias = vd_load_f64(s->bias + j);
-    const char *x = f->x + j * ln_element_bytes(element);
-    char *y = f->y + j * ln_element_bytes(element);
-    for (int64_t k = 0; k < rows; k++, x += f->x_row, y += f->y_row) {
-        vd value = vd_sub(vd_load_whole(element, x, 0), c);
-        if (corrected)
-            value = vd_sub(value, t);
-        value = vd_mul(value, r);
-        if (by_row) {
-            weight = vd_set1(f->weight[k]);
-            bias = vd_set1(f->bias[k]);
-        }
-        vd_store_whole(element, y, vd_add(vd_mul(value, weight), bias));
-    }
-}
-
-LNORM_INLINE void ln_fast_sweep_vector(const int by_row, const int corrected, const ln_columns *s, const ln_sweep *f,
-                                       int64_t rows, int64_t j) {
-    const vf h = vf_load_f32(s->h + j), l = vf_load_f32(s->l + j), rho = vf_load_f32(s->rho + j);
-    vf weight = vf_load_f32(s->weight_f32 + j), bias = vf_load_f32(s->bias_f32 + j);
-    const char *x = f->x + j * 4;
-    char *y = f->y + j * 4;
-    for (int64_t k = 0; k < rows; k++, x += f->x_row, y += f->y_row) {
-        vf value = vf_sub(vf_load_f32(x), h);
-        if (corrected)
-            value = vf_sub(value, l);
-        value = vf_mul(value, rho);
-        if (by_row) {
-            weight = vf_set1((float)f->weight[k]);
-            bias = vf_set1((float)f->bias[k]);
-        }
-        vf_store_f32(y, vf_add(vf_mul(value, weight), bias));
-    }
-}
-
-LNORM_INLINE void ln_sweep_columns(const int fast, const int by_row, const int corrected, enum lnorm_element element,
-                                   const ln_columns *s, const ln_sweep *f, int64_t rows) {
-    const int step = fast ? VF_WIDTH : VD_WIDTH;
-    for (int j = 0; j < s->columns; j += step)
-        if (fast)
-            ln_fast_sweep_vector(by_row, corrected, s, f, rows, j);
-        else
-            ln_sweep_vector(by_row, corrected, element, s, f, rows, j);
-}
-
-LNORM_INLINE void ln_sweep_of(const int fast, enum lnorm_element element, const ln_columns *s, const ln_sweep *f,
-                              int64_t rows) {
-    if (f->weight && s->corrected)
-        ln_sweep_columns(fast, 1, 1, element, s, f, rows);
-    else if (f->weight)
-        ln_sweep_columns(fast, 1, 0, element, s, f, rows);
-    else if (s->corrected)
-        ln_sweep_columns(fast, 0, 1, element, s, f, rows);
-    else
-        ln_sweep_columns(fast, 0, 0, element, s, f, rows);
-}
-
-/* Whole vectors of f32 rows. */
-LNORM_OUT_OF_LINE static void ln_sweep_f32(const ln_columns *s, const ln_sweep *f, int64_t rows) {
-    if (s->b.problem->fast)
-        ln_sweep_of(1, LNORM_ELEMENT_F32, s, f, rows);
-    else
-        ln_sweep_of(0, LNORM_ELEMENT_F32, s, f, rows);
-}
+#include "kernels/loops.h"
 
 /* -- Rows of any type, by way of the stack ------------------------------------------------------------------------- */
 
@@ -94,10 +23,10 @@ static void ln_sweep_fast_copies(const ln_columns *s, const ln_sweep *f, int64_t
     const ln_sweep inner = {(const char *)copy, (char *)copy, pitch, pitch, f->weight, f->bias};
     memset(copy, 0, (size_t)(rows * pitch));
     for (int64_t k = 0; k < rows; k++)
-        ln_to_f32(element, f->x + k * f->x_row, copy + k * s->padded, s->columns);
-    ln_sweep_of(1, LNORM_ELEMENT_F32, s, &inner, rows);
+        s->b.loops->to_f32(element, f->x + k * f->x_row, copy + k * s->padded, s->columns);
+    s->b.loops->sweep(1, LNORM_ELEMENT_F32, s, &inner, rows);
     for (int64_t k = 0; k < rows; k++)
-        ln_from_f32(element, copy + k * s->padded, f->y + k * f->y_row, s->columns);
+        s->b.loops->from_f32(element, copy + k * s->padded, f->y + k * f->y_row, s->columns);
 }
 
 static void ln_sweep_copies(const ln_columns *s, const ln_sweep *f, int64_t rows) {
@@ -107,18 +36,19 @@ static void ln_sweep_copies(const ln_columns *s, const ln_sweep *f, int64_t rows
     const ln_sweep inner = {(const char *)copy, (char *)copy, pitch, pitch, f->weight, f->bias};
     memset(copy, 0, (size_t)(rows * pitch));
     for (int64_t k = 0; k < rows; k++)
-        ln_widen(element, f->x + k * f->x_row, copy + k * s->padded, s->columns);
-    ln_sweep_of(0, LNORM_ELEMENT_F64, s, &inner, rows);
+        s->b.loops->widen(element, f->x + k * f->x_row, copy + k * s->padded, s->columns);
+    s->b.loops->sweep(0, LNORM_ELEMENT_F64, s, &inner, rows);
     for (int64_t k = 0; k < rows; k++)
-        ln_narrow(element, copy + k * s->padded, f->y + k * f->y_row, s->columns);
+        s->b.loops->narrow(element, copy + k * s->padded, f->y + k * f->y_row, s->columns);
 }
 
 static void ln_sweep_any(const ln_columns *s, const ln_sweep *f, int64_t rows) {
-    const int whole = s->columns % (s->b.problem->fast ? VF_WIDTH : VD_WIDTH) == 0;
+    const lnorm_loops *const loops = s->b.loops;
+    const int whole = s->columns % (s->b.problem->fast ? loops->narrow_vector : loops->wide_vector) == 0;
     if (s->b.problem->fast && !s->regular)
         ln_sweep_irregular(s, f, rows);
     else if (whole && ln_element_of(&s->b, LNORM_X) == LNORM_ELEMENT_F32)
-        ln_sweep_f32(s, f, rows);
+        loops->sweep(s->b.problem->fast, LNORM_ELEMENT_F32, s, f, rows);
     else if (s->b.problem->fast)
         ln_sweep_fast_copies(s, f, rows);
     else
@@ -141,18 +71,10 @@ static void ln_sweep_streamed(const ln_columns *s, const ln_sweep *f, int64_t ro
 
 /* -- Blocks of rows ------------------------------------------------------------------------------------------------ */
 
-/* Of the `left` rows from here on, asks for those that `rows` rows will reach LN_AHEAD rows later, unless the machine
- * sees by itself what comes. */
-LNORM_INLINE void ln_prefetch_rows(const char *at, int64_t stride, int64_t rows, int64_t left, int64_t bytes) {
-    for (int64_t k = 0; k < rows && LN_AHEAD + k < left && ln_distance(stride) > bytes; k++)
-        for (int64_t line = 0; line < bytes; line += LNORM_LINE)
-            LNORM_PREFETCH(at, (LN_AHEAD + k) * stride + line);
-}
-
 /* n of the `left` rows from here on, a few at a time, so that their lines are still in the cache when the next
  * vector of columns wants them. */
 static void ln_sweep_run(const ln_columns *s, ln_sweep f, int64_t n, int64_t left) {
-    const int64_t bytes = s->columns * ln_element_bytes(ln_element_of(&s->b, LNORM_X));
+    const int64_t bytes = s->columns * ln_size_of(&s->b, LNORM_X);
     const int streamed = s->stream && (f.y_row == bytes || bytes >= 2 * LNORM_LINE);
     const int64_t staged = LN_STAGE_BYTES / bytes, copied = LN_STAGE_ELEMENTS / s->padded;
     const int64_t each = staged < copied ? staged : copied;
@@ -180,7 +102,7 @@ static void ln_sweep_run(const ln_columns *s, ln_sweep f, int64_t n, int64_t lef
 /* A block of n rows. weight and bias by row, or NULL. */
 static void ln_sweep_block(const ln_columns *s, const ln_walk *walk, int64_t n, const double *weight,
                            const double *bias) {
-    int64_t size = ln_element_bytes(ln_element_of(&s->b, LNORM_X)), run;
+    int64_t size = ln_size_of(&s->b, LNORM_X), run;
     ln_cursor x = ln_cursor_at(&s->b, LNORM_X, walk), y = ln_cursor_at(&s->b, LNORM_Y, walk);
     for (int64_t done = 0; done < n; done += run) {
         ln_sweep f = {s->b.data->at[LNORM_X] + x.offset * size, s->b.data->at[LNORM_Y] + y.offset * size,
@@ -195,7 +117,7 @@ static void ln_sweep_block(const ln_columns *s, const ln_walk *walk, int64_t n, 
 }
 
 /* weight or bias of every column, `missing` where there is none. */
-static void ln_column_affine(const ln_columns *s, enum lnorm_operand operand, double missing, double *values) {
+void lnorm_column_affine(const ln_columns *s, enum lnorm_operand operand, double missing, double *values) {
     const int64_t *stride = s->b.problem->operand[operand].stride;
     int64_t channel = 0, offset = s->b.base[operand];
     ln_fill(values, missing, s->padded);
@@ -214,8 +136,8 @@ static void ln_column_affine(const ln_columns *s, enum lnorm_operand operand, do
 static void ln_columns_by_column(ln_columns *s) {
     ln_walk walk = ln_walk_from(&s->b, 0);
     int64_t count = s->b.space->count;
-    ln_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
-    ln_column_affine(s, LNORM_BIAS, -0.0, s->bias);
+    lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
+    lnorm_column_affine(s, LNORM_BIAS, -0.0, s->bias);
     for (int j = 0; j < s->padded; j++) {
         s->weight_f32[j] = (float)s->weight[j]; /* 1 + weight, too: f64 in between changes no bit */
         s->bias_f32[j] = (float)s->bias[j];
@@ -234,27 +156,14 @@ static void ln_columns_by_row(const ln_columns *s) {
     ln_fill(bias_buffer, -0.0, LNORM_BLOCK);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather_affine(&s->b, LNORM_WEIGHT, &walk, n, 0, weight_buffer);
-        ln_gather_affine(&s->b, LNORM_BIAS, &walk, n, 0, bias_buffer);
+        lnorm_gather_affine(&s->b, LNORM_WEIGHT, &walk, n, 0, weight_buffer);
+        lnorm_gather_affine(&s->b, LNORM_BIAS, &walk, n, 0, bias_buffer);
         ln_sweep_block(s, &walk, n, weight_buffer, bias_buffer);
         ln_walk_on(&walk, LNORM_BLOCK);
     }
 }
 
 /* -- A strip ------------------------------------------------------------------------------------------------------- */
-
-static void ln_columns_statistics(ln_columns *s) {
-    if (s->b.problem->statistics != LNORM_COMPUTED) {
-        ln_given_columns(s);
-        return;
-    }
-    if (s->form.channels == 1)
-        ln_computed_columns(s);
-    else
-        ln_computed_channels(s);
-    if (ln_writes_statistics(s->b.problem))
-        ln_put_columns(s);
-}
 
 /* c, t and r as the fast arithmetic uses them. A NaN among them makes all results NaN in either way. */
 static void ln_columns_in_f32(ln_columns *s) {
@@ -275,8 +184,8 @@ static void ln_columns_in_f32(ln_columns *s) {
     }
 }
 
-static void ln_columns_forward(ln_columns *s) {
-    ln_columns_statistics(s);
+void lnorm_columns_forward(ln_columns *s) {
+    lnorm_columns_statistics(s);
     if (!lnorm_has(s->b.problem, LNORM_Y))
         return;
     if (s->b.problem->fast)

@@ -5,20 +5,18 @@
  * Small groups are transposed as wholes. Of larger ones a window of rows is, and blocks are summed as soon as all of
  * their rows are there; the few that begin in one channel and end in the next are gathered by themselves. The tree
  * wants the blocks in order: their sums wait for that. */
+#include "kernels/loops.h"
 
 /* `rows` rows of `columns` columns from column `first` on, `walk` standing at the first of the rows. */
 static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows, int64_t first, int64_t columns,
                          char *to, int64_t pitch) {
-    const int64_t size = ln_element_bytes(ln_element_of(&s->b, LNORM_X));
+    const int64_t size = ln_size_of(&s->b, LNORM_X);
     ln_cursor cursor = ln_cursor_at(&s->b, LNORM_X, walk);
     int64_t run;
     for (int64_t done = 0; done < rows; done += run, to += run * size) {
         const char *from = s->b.data->at[LNORM_X] + (cursor.offset + first) * size;
         run = ln_run(&cursor, rows - done);
-        if (size == 4)
-            ln_turn(4, to, pitch, from, cursor.run_stride * 4, run, columns);
-        else
-            ln_turn(2, to, pitch, from, cursor.run_stride * 2, run, columns);
+        s->b.loops->turn(size, to, pitch, from, cursor.run_stride * size, run, columns);
         ln_run_on(&cursor, run);
     }
 }
@@ -28,23 +26,25 @@ static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows,
 static void ln_turned_group(ln_columns *s, int group, const char *x) {
     const lnorm_problem *problem = s->b.problem;
     const enum lnorm_element element = ln_element_of(&s->b, LNORM_X);
+    const lnorm_loops *const loops = s->b.loops;
     const int64_t count = problem->element.count;
     ln_record record;
     if (!ln_by_runs(problem) ||
-        !ln_fast_finish_runs(element, &record, ln_sum_contiguous(element, LN_SUM_RUNS, x, count, 0.0), count,
+        !ln_fast_finish_runs(element, &record, lnorm_sum_contiguous(loops, element, LN_SUM_RUNS, x, count, 0.0), count,
                              problem->eps, problem->center)) {
-        if (!ln_finish_moments(&record, ln_sum_contiguous(element, LN_SUM_OF_X, x, count, 0.0), count,
+        if (!ln_finish_moments(&record, lnorm_sum_contiguous(loops, element, LN_SUM_OF_X, x, count, 0.0), count,
                                problem->center))
-            ln_finish_shifted(&record, ln_sum_contiguous(element, LN_SUM_SHIFTED_X, x, count, record.c), count);
+            ln_finish_shifted(&record, lnorm_sum_contiguous(loops, element, LN_SUM_SHIFTED_X, x, count, record.c),
+                              count);
         record.r = ln_reciprocal_root(record.v, problem->eps);
     }
-    ln_set_columns(s, group, &record);
+    lnorm_set_columns(s, group, &record);
 }
 
 /* Groups from `group` on, as many as fit; how many that was. */
 LNORM_OUT_OF_LINE static int ln_small_groups(ln_columns *s, int group) {
     char turned[LN_TURNED_BYTES];
-    const int64_t size = ln_element_bytes(ln_element_of(&s->b, LNORM_X)), rows = s->form.rows.count;
+    const int64_t size = ln_size_of(&s->b, LNORM_X), rows = s->form.rows.count;
     const int64_t bytes = s->b.problem->element.count * size;
     const int64_t fit = LN_TURNED_BYTES / bytes, left = s->groups - group;
     const int groups = (int)(fit < left ? fit : left);
@@ -56,6 +56,10 @@ LNORM_OUT_OF_LINE static int ln_small_groups(ln_columns *s, int group) {
 }
 
 /* -- Larger groups ------------------------------------------------------------------------------------------------ */
+
+static int64_t ln_block_bytes(enum ln_sum_of what) {
+    return what == LN_SUM_RUNS ? (int64_t)sizeof(ln_block_sum) : (int64_t)sizeof(ln_pair);
+}
 
 /* Some columns of a strip, and the sums of the blocks that begin in each of them. */
 typedef struct ln_window {
@@ -73,7 +77,7 @@ static int64_t ln_first_block(const ln_columns *s, int64_t channel) {
 
 static void *ln_slot_of(const ln_window *w, int k, int64_t block) {
     const int64_t channel = (w->first + k) % w->s->form.channels;
-    return w->sums + (w->slot[k] + block - ln_first_block(w->s, channel)) * ln_block_sum_bytes(w->what);
+    return w->sums + (w->slot[k] + block - ln_first_block(w->s, channel)) * ln_block_bytes(w->what);
 }
 
 static double ln_shift_of_column(const ln_window *w, int column) {
@@ -89,13 +93,13 @@ LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_
     b.space = &s->b.problem->element;
     b.base[LNORM_X] += column / s->form.channels * s->form.channels;
     const ln_walk walk = ln_walk_from(&b, block * LNORM_BLOCK);
-    ln_gather(&b, LNORM_X, &walk, n, &tile);
-    ln_sum_any_block(ln_element_of(&b, LNORM_X), w->what, tile.at[0], n, ln_shift_of_column(w, column), sum);
+    lnorm_gather(&b, LNORM_X, &walk, n, &tile);
+    s->b.loops->sum_block(ln_element_of(&b, LNORM_X), w->what, tile.at[0], n, ln_shift_of_column(w, column), sum);
 }
 
 /* While column k is summed, its share of the next window's rows, which begin where the walk stands. */
-LNORM_INLINE void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
-    const int64_t size = ln_element_bytes(ln_element_of(&w->s->b, LNORM_X)), each = LN_WINDOW_ROWS / LN_WINDOW_COLUMNS;
+static inline void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
+    const int64_t size = ln_size_of(&w->s->b, LNORM_X), each = LN_WINDOW_ROWS / LN_WINDOW_COLUMNS;
     const ln_cursor cursor = ln_cursor_at(&w->s->b, LNORM_X, walk);
     const char *at = w->s->b.data->at[LNORM_X] + (cursor.offset + w->first) * size;
     for (int64_t row = k * each; row < (k + 1) * each; row++)
@@ -107,7 +111,7 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
     char turned[LN_WINDOW_COLUMNS * LN_WINDOW_PITCH * 4];
     const ln_columns *s = w->s;
     const enum lnorm_element element = ln_element_of(&s->b, LNORM_X);
-    const int64_t size = ln_element_bytes(element), rows = s->form.rows.count, before = LNORM_BLOCK * size;
+    const int64_t size = ln_element_size(element), rows = s->form.rows.count, before = LNORM_BLOCK * size;
     const int64_t pitch = LN_WINDOW_PITCH * size;
     int64_t block[LN_WINDOW_COLUMNS]; /* each column's next */
     ln_walk walk = ln_walk_from(&s->b, 0);
@@ -122,7 +126,7 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
             char *column = turned + k * pitch;
             ln_ask_for_rows(w, &walk, k);
             for (int64_t at; (at = block[k] * LNORM_BLOCK - begins) + LNORM_BLOCK <= row + n; block[k]++)
-                ln_sum_any_block(element, w->what, column + before + (at - row) * size, LNORM_BLOCK,
+                s->b.loops->sum_block(element, w->what, column + before + (at - row) * size, LNORM_BLOCK,
                                  ln_shift_of_column(w, w->first + k), ln_slot_of(w, k, block[k]));
             if (row + n < rows) { /* the rows that are left, to before the next window's */
                 const int64_t left = row + n - (block[k] * LNORM_BLOCK - begins);
@@ -134,7 +138,7 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
 
 /* Columns that go together: a line of them, fewer where their blocks are too many. */
 static int ln_window_columns(const ln_columns *s, enum ln_sum_of what, int first) {
-    const int64_t fit = LN_WINDOW_SUMS / ln_block_sum_bytes(what) / (lnorm_parts(s->form.rows.count, LNORM_BLOCK) + 1);
+    const int64_t fit = LN_WINDOW_SUMS / ln_block_bytes(what) / (lnorm_parts(s->form.rows.count, LNORM_BLOCK) + 1);
     const int left = s->columns - first, most = fit < LN_WINDOW_COLUMNS ? (int)fit : LN_WINDOW_COLUMNS;
     return most < left ? most : left;
 }
@@ -145,7 +149,7 @@ LNORM_OUT_OF_LINE static void ln_sum_large_groups(const ln_columns *s, enum ln_s
     const int64_t channels = s->form.channels, rows = s->form.rows.count;
     ln_window w = {s, what, 0, 0, {0}, sums};
     ln_block_order order;
-    ln_begin_blocks(&order);
+    lnorm_begin_blocks(&order);
     for (; w.first < s->columns; w.first += w.columns) {
         w.columns = ln_window_columns(s, what, w.first);
         for (int k = 1; k < w.columns; k++) {
@@ -158,11 +162,11 @@ LNORM_OUT_OF_LINE static void ln_sum_large_groups(const ln_columns *s, enum ln_s
             for (int64_t block = ln_first_block(s, channel); block < ln_first_block(s, channel + 1); block++) {
                 if (block * LNORM_BLOCK + LNORM_BLOCK > begins + rows)
                     ln_sum_edge(&w, w.first + k, block, ln_slot_of(&w, k, block));
-                ln_next_block(&order, what, ln_slot_of(&w, k, block));
+                lnorm_next_block(s->b.loops, &order, what, ln_slot_of(&w, k, block));
             }
             if (channel + 1 == channels) {
-                sum[(w.first + k) / channels] = ln_end_blocks(&order);
-                ln_begin_blocks(&order);
+                sum[(w.first + k) / channels] = lnorm_end_blocks(&order);
+                lnorm_begin_blocks(&order);
             }
         }
     }
@@ -181,7 +185,7 @@ static void ln_accurate_groups(ln_columns *s, const int *done) {
         record[group].r = 0.0;
         all &= path_a[group] || (done && done[group]);
         if (!done || !done[group])
-            ln_set_columns(s, group, &record[group]);
+            lnorm_set_columns(s, group, &record[group]);
     }
     if (!all)
         ln_sum_large_groups(s, LN_SUM_SHIFTED_X, sum);
@@ -191,7 +195,7 @@ static void ln_accurate_groups(ln_columns *s, const int *done) {
         if (!path_a[group])
             ln_finish_shifted(&record[group], sum[group], count);
         record[group].r = ln_reciprocal_root(record[group].v, problem->eps);
-        ln_set_columns(s, group, &record[group]);
+        lnorm_set_columns(s, group, &record[group]);
     }
 }
 
@@ -210,15 +214,15 @@ static void ln_large_groups(ln_columns *s) {
                                           problem->eps, problem->center);
         all &= good[group];
         if (good[group])
-            ln_set_columns(s, group, &record);
+            lnorm_set_columns(s, group, &record);
     }
     if (!all)
         ln_accurate_groups(s, good);
 }
 
 /* Groups are small where the stack holds a line of their columns, or each as a whole is a few lines. */
-static void ln_computed_channels(ln_columns *s) {
-    const int64_t size = ln_element_bytes(ln_element_of(&s->b, LNORM_X)), channels = s->form.channels;
+void lnorm_computed_channels(ln_columns *s) {
+    const int64_t size = ln_size_of(&s->b, LNORM_X), channels = s->form.channels;
     const int64_t together = channels < LN_WINDOW_COLUMNS && channels < s->columns ? LN_WINDOW_COLUMNS : channels;
     if (together * s->form.rows.count > LN_TURNED_BYTES / size)
         ln_large_groups(s);

@@ -4,15 +4,14 @@
  * Lane k of a block is the rows k, k + 16, ..., k + 240, which the strip's columns go through side by side: every line
  * of memory is read once, as a whole, and rows that lie a power of two apart do not fight for the same few places of a
  * cache. In runs (docs/arithmetic.md, section 22) the same sixteen rows are the columns k and k + 16 of the run. */
-
-#define LN_LANE_VECTORS 4 /* of columns at a time: a line of f32, and sums that the registers hold */
+#include "kernels/loops.h"
 
 /* -- Rows --------------------------------------------------------------------------------------------------------- */
 
 /* Where the n rows from the walk on begin. */
-static void ln_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
+void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
                          const char **row) {
-    const int64_t size = ln_element_bytes(ln_element_of(&s->b, operand));
+    const int64_t size = ln_size_of(&s->b, operand);
     ln_cursor cursor = ln_cursor_at(&s->b, operand, walk);
     int64_t run;
     for (int64_t done = 0; done < n; done += run) {
@@ -25,7 +24,7 @@ static void ln_find_rows(const ln_columns *s, enum lnorm_operand operand, const 
 }
 
 /* The rows of a lane: where they are, or copies where that is not f32 or ends within a vector. */
-static void ln_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n,
+void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n,
                             int lane, ln_lane_rows *rows) {
     const enum lnorm_element element = ln_element_of(&s->b, operand);
     const int copied = rows->packed || element != LNORM_ELEMENT_F32 || s->columns < s->padded;
@@ -36,9 +35,9 @@ static void ln_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, con
     for (int k = 0; k < rows->count; k++) {
         const char *at = row[lane + k * LNORM_LANES];
         if (copied) {
-            for (int64_t line = 0; line < s->columns * ln_element_bytes(element); line += LNORM_LINE)
+            for (int64_t line = 0; line < s->columns * ln_element_size(element); line += LNORM_LINE)
                 LNORM_PREFETCH(at, rows->ahead + line);
-            ln_to_f32(element, at, rows->copy[k], s->columns);
+            s->b.loops->to_f32(element, at, rows->copy[k], s->columns);
             at = (const char *)rows->copy[k];
         }
         rows->row[k] = at;
@@ -51,94 +50,10 @@ static void ln_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, con
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
 
-/* Columns j, j + 1, ... of a lane. */
-LNORM_INLINE void ln_lane_vectors(const int shifted, const int vectors, const ln_lane_rows *rows, int64_t j,
-                                  const double *shift, double *sum_a, double *sum_b) {
-    vd a[LN_LANE_VECTORS], b[LN_LANE_VECTORS], c[LN_LANE_VECTORS];
-    VD_UNROLL
-    for (int k = 0; k < vectors; k++) {
-        a[k] = b[k] = vd_zero();
-        c[k] = shifted ? vd_load_f64(shift + j + k * VD_WIDTH) : vd_zero();
-    }
-    for (int i = 0; i < rows->count; i++) {
-        const char *at = rows->row[i] + j * 4;
-        LNORM_PREFETCH(at, rows->ahead);
-        VD_UNROLL
-        for (int k = 0; k < vectors; k++) {
-            vd x = vd_load_f32(at + k * VD_WIDTH * 4);
-            if (shifted)
-                x = vd_sub(x, c[k]);
-            a[k] = vd_add(a[k], x);
-            b[k] = shifted ? vd_add(b[k], vd_mul(x, x)) : vd_square_add(b[k], x);
-        }
-    }
-    VD_UNROLL
-    for (int k = 0; k < vectors; k++) {
-        vd_store_f64(sum_a + j + k * VD_WIDTH, a[k]);
-        vd_store_f64(sum_b + j + k * VD_WIDTH, b[k]);
-    }
-}
-
-LNORM_INLINE void ln_lane_sums(const int shifted, const ln_columns *s, const ln_lane_rows *rows, double *a, double *b) {
-    int64_t j = 0;
-    for (; j + LN_LANE_VECTORS * VD_WIDTH <= s->padded; j += LN_LANE_VECTORS * VD_WIDTH)
-        ln_lane_vectors(shifted, LN_LANE_VECTORS, rows, j, s->c, a, b);
-    for (; j < s->padded; j += VD_WIDTH)
-        ln_lane_vectors(shifted, 1, rows, j, s->c, a, b);
-}
-
-/* What a lane adds of a run. */
-LNORM_INLINE void ln_add_run_to(double *lane, vf sum) {
-    vd wide[VD_PER_VF];
-    vf_widen(sum, wide);
-    VD_UNROLL
-    for (int k = 0; k < VD_PER_VF; k++)
-        vd_store_f64(lane + k * VD_WIDTH, vd_add(vd_load_f64(lane + k * VD_WIDTH), wide[k]));
-}
-
-/* The same rows in runs, added to what the lane has. */
-static void ln_lane_runs(const ln_columns *s, const ln_lane_rows *rows, double *sum_a, double *sum_b) {
-    for (int64_t j = 0; j < s->padded; j += VF_WIDTH) {
-        vf x[2], square[2];
-        VD_UNROLL
-        for (int half = 0; half < 2; half++) {
-            vf row[LNORM_RUN_ROWS];
-            VD_UNROLL
-            for (int k = 0; k < LNORM_RUN_ROWS; k++) {
-                const char *at = rows->row[2 * k + half] + j * 4;
-                LNORM_PREFETCH(at, rows->ahead);
-                row[k] = vf_load_f32(at);
-            }
-            ln_run_rows_sum(row, &x[half], &square[half]);
-        }
-        ln_add_run_to(sum_a + j, vf_add(x[0], x[1]));
-        ln_add_run_to(sum_b + j, vf_add(square[0], square[1]));
-    }
-}
-
-LNORM_INLINE vd ln_fold_vectors(vd lane[LNORM_LANES]) {
-    VD_UNROLL
-    for (int half = LNORM_LANES / 2; half; half /= 2) {
-        VD_UNROLL
-        for (int k = 0; k < half; k++)
-            lane[k] = vd_add(lane[k], lane[k + half]);
-    }
-    return lane[0];
-}
-
-static void ln_fold_lane_rows(const ln_columns *s, const double *lanes, int64_t pitch, double *sum) {
-    for (int64_t j = 0; j < s->padded; j += VD_WIDTH) {
-        vd lane[LNORM_LANES];
-        VD_UNROLL
-        for (int k = 0; k < LNORM_LANES; k++)
-            lane[k] = vd_load_f64(lanes + k * pitch + j);
-        vd_store_f64(sum + j, ln_fold_vectors(lane));
-    }
-}
-
 /* Sums over all rows: those of each column are left in `a` and `b`. */
 LNORM_OUT_OF_LINE static void ln_sum_columns(const ln_columns *s, enum ln_sum_of what, lnorm_strip *a,
                                              lnorm_strip *b) {
+    const lnorm_loops *const loops = s->b.loops;
     const int64_t count = s->b.space->count;
     const int64_t block = what == LN_SUM_RUNS ? LNORM_BLOCK_RUNS * LNORM_BLOCK : LNORM_BLOCK;
     ln_walk walk = ln_walk_from(&s->b, 0);
@@ -150,43 +65,26 @@ LNORM_OUT_OF_LINE static void ln_sum_columns(const ln_columns *s, enum ln_sum_of
     for (int64_t first = 0, n; first < count; first += n) {
         const char *row[LNORM_BLOCK];
         n = ln_block_length(count, first);
-        ln_find_rows(s, LNORM_X, &walk, n, row);
+        lnorm_find_rows(s, LNORM_X, &walk, n, row);
         if (what == LN_SUM_RUNS && first % block == 0)
             memset(&lanes, 0, sizeof lanes);
         for (int lane = 0; lane < LNORM_LANES; lane++) {
-            ln_rows_of_lane(s, LNORM_X, row, n, lane, &rows);
-            if (what == LN_SUM_RUNS)
-                ln_lane_runs(s, &rows, lanes.a[lane], lanes.b[lane]);
-            else if (what == LN_SUM_SHIFTED_X)
-                ln_lane_sums(1, s, &rows, lanes.a[lane], lanes.b[lane]);
-            else
-                ln_lane_sums(0, s, &rows, lanes.a[lane], lanes.b[lane]);
+            lnorm_rows_of_lane(s, LNORM_X, row, n, lane, &rows);
+            loops->sum_lane(what, s, &rows, lanes.a[lane], lanes.b[lane]);
         }
         if ((first + n) % block == 0 || first + n == count) {
-            ln_fold_lane_rows(s, lanes.a[0], LNORM_SUM_COLUMNS, a->sums + a->height * a->pitch);
-            ln_fold_lane_rows(s, lanes.b[0], LNORM_SUM_COLUMNS, b->sums + b->height * b->pitch);
-            lnorm_strip_push(a, ln_add);
-            lnorm_strip_push(b, ln_add);
+            loops->fold_lanes(lanes.a[0], LNORM_SUM_COLUMNS, s->padded, a->sums + a->height * a->pitch);
+            loops->fold_lanes(lanes.b[0], LNORM_SUM_COLUMNS, s->padded, b->sums + b->height * b->pitch);
+            lnorm_strip_push(a, loops->add);
+            lnorm_strip_push(b, loops->add);
         }
         ln_walk_on(&walk, n);
     }
-    lnorm_strip_total(a, ln_add);
-    lnorm_strip_total(b, ln_add);
+    lnorm_strip_total(a, loops->add);
+    lnorm_strip_total(b, loops->add);
 }
 
 /* -- Statistics --------------------------------------------------------------------------------------------------- */
-
-/* c and v of path A; v is the mean square where no mean is removed. */
-static void ln_columns_moments(ln_columns *s, const double *sum_a, const double *sum_b) {
-    vd n = vd_set1((double)s->b.space->count);
-    for (int j = 0; j < s->padded; j += VD_WIDTH) {
-        vd m = s->b.problem->center ? vd_div(vd_load_f64(sum_a + j), n) : vd_zero();
-        vd q = vd_div(vd_load_f64(sum_b + j), n);
-        vd_store_f64(s->c + j, m);
-        vd_store_f64(s->t + j, vd_zero());
-        vd_store_f64(s->v + j, s->b.problem->center ? vd_sub(q, vd_mul(m, m)) : q);
-    }
-}
 
 static int ln_keeps_path_a(const ln_columns *s, int j) {
     return !s->b.problem->center ||
@@ -203,12 +101,7 @@ static int ln_all_path_a(const ln_columns *s) {
 /* t and v of path B, for the columns that take it. */
 static void ln_columns_shifted(ln_columns *s, const double *sum_a, const double *sum_b) {
     double t[LNORM_SUM_COLUMNS], v[LNORM_SUM_COLUMNS];
-    vd n = vd_set1((double)s->b.space->count);
-    for (int j = 0; j < s->padded; j += VD_WIDTH) {
-        vd mean = vd_div(vd_load_f64(sum_a + j), n);
-        vd_store_f64(t + j, mean);
-        vd_store_f64(v + j, vd_drop_negative(vd_sub(vd_div(vd_load_f64(sum_b + j), n), vd_mul(mean, mean))));
-    }
+    s->b.loops->moments(1, 1, s->b.space->count, s->padded, sum_a, sum_b, t, v);
     s->corrected = 1;
     for (int j = 0; j < s->columns; j++)
         if (!ln_keeps_path_a(s, j)) {
@@ -217,14 +110,8 @@ static void ln_columns_shifted(ln_columns *s, const double *sum_a, const double 
         }
 }
 
-static void ln_columns_roots(ln_columns *s) {
-    vd eps = vd_set1(s->b.problem->eps);
-    for (int j = 0; j < s->padded; j += VD_WIDTH)
-        vd_store_f64(s->r + j, vd_reciprocal_root(vd_add(vd_load_f64(s->v + j), eps)));
-}
-
 /* What belongs to a group to all of its columns. */
-static void ln_set_columns(ln_columns *s, int group, const ln_record *record) {
+void lnorm_set_columns(ln_columns *s, int group, const ln_record *record) {
     const int first = group * (int)s->form.channels, end = first + (int)s->form.channels;
     for (int j = first; j < end; j++) {
         s->c[j] = record->c;
@@ -237,12 +124,13 @@ static void ln_set_columns(ln_columns *s, int group, const ln_record *record) {
 
 static void ln_accurate_columns(ln_columns *s, lnorm_strip *a, lnorm_strip *b) {
     ln_sum_columns(s, LN_SUM_OF_X, a, b);
-    ln_columns_moments(s, a->sums, b->sums);
+    s->b.loops->moments(s->b.problem->center, 0, s->b.space->count, s->padded, a->sums, b->sums, s->c, s->v);
+    memset(s->t, 0, (size_t)s->padded * sizeof *s->t);
     if (!ln_all_path_a(s)) {
         ln_sum_columns(s, LN_SUM_SHIFTED_X, a, b);
         ln_columns_shifted(s, a->sums, b->sums);
     }
-    ln_columns_roots(s);
+    s->b.loops->roots(s->v, s->b.problem->eps, s->padded, s->r);
 }
 
 /* From sums in runs; columns for which they are not good enough have those of the accurate arithmetic. */
@@ -261,7 +149,7 @@ static void ln_columns_by_runs(ln_columns *s, lnorm_strip *a, lnorm_strip *b) {
         ln_accurate_columns(s, a, b);
     for (int j = 0; j < s->columns; j++)
         if (good[j])
-            ln_set_columns(s, j, &record[j]);
+            lnorm_set_columns(s, j, &record[j]);
 }
 
 LNORM_OUT_OF_LINE static void ln_computed_columns(ln_columns *s) {
@@ -276,8 +164,8 @@ LNORM_OUT_OF_LINE static void ln_computed_columns(ln_columns *s) {
 static void ln_given_columns(ln_columns *s) {
     for (int group = 0; group < s->groups; group++) {
         ln_record record;
-        ln_given_statistics(&s->b, &record, group);
-        ln_set_columns(s, group, &record);
+        lnorm_given_statistics(&s->b, &record, group);
+        lnorm_set_columns(s, group, &record);
     }
 }
 
@@ -294,6 +182,19 @@ static void ln_put_columns(const ln_columns *s) {
         const ln_record record = {s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
         ln_put_one(&b, LNORM_MEAN, group, record.c + record.t);
         ln_put_one(&b, LNORM_RSTD, group, record.r);
-        ln_update_running(&b, &record, group);
+        lnorm_update_running(&b, &record, group);
     }
+}
+
+void lnorm_columns_statistics(ln_columns *s) {
+    if (s->b.problem->statistics != LNORM_COMPUTED) {
+        ln_given_columns(s);
+        return;
+    }
+    if (s->form.channels == 1)
+        ln_computed_columns(s);
+    else
+        lnorm_computed_channels(s);
+    if (ln_writes_statistics(s->b.problem))
+        ln_put_columns(s);
 }

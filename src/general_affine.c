@@ -1,14 +1,16 @@
 /* The general form's dweight and dbias. Terms are dy*xhat and dy. Where an entry has no inner axes (layer norm), a
  * strip of entries is summed at once, outer index by outer index; where it has (batch, group, instance norm), entries
  * are summed by themselves, a bundle of them side by side. */
+#include "kernels/loops.h"
 
 /* Statistics of the groups first, first + step, ... of `lanes` lanes along an axis (step 0: one group for all). */
-static void ln_records_of(const lnorm_problem *problem, const lnorm_data *data, int64_t first, int axis, int lanes,
-                          ln_record *s) {
+static void ln_records_of(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t first,
+                          int axis, int lanes, ln_record *s) {
     static const lnorm_space none = {0, {0}, 1};
     const ln_record *kept = data->workspace;
     int64_t step = axis < 0 ? 0 : ln_group_step(problem, axis);
-    ln_bundle b = {.problem = problem, .data = data, .space = &problem->element, .lanes = step ? lanes : 1};
+    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &problem->element};
+    b.lanes = step ? lanes : 1;
     b.axis = step ? axis : -1;
     if (kept) {
         for (int lane = 0; lane < lanes; lane++)
@@ -16,42 +18,24 @@ static void ln_records_of(const lnorm_problem *problem, const lnorm_data *data, 
         return;
     }
     ln_set_base(&b, &problem->group, first, &none, 0);
-    ln_statistics(&b, s);
+    lnorm_groups_statistics(&b, s);
     for (int lane = b.lanes; lane < lanes; lane++)
         s[lane] = s[0];
 }
 
-static void ln_put_gradient(const lnorm_problem *problem, const lnorm_data *data, enum lnorm_operand which,
-                            int64_t offset, double value) {
-    enum lnorm_element element = (enum lnorm_element)problem->operand[which].element;
-    if (problem->accumulate)
-        value = lnorm_load(element, data->at[which], offset) + value;
-    lnorm_store(element, data->at[which], offset, value);
-}
-
 /* -- Strips ------------------------------------------------------------------------------------------------------- */
-
-/* Adds n terms dy*xhat of one outer index; dy is left alone. */
-static void ln_add_product(double *sums, const double *x, const double *dy, const ln_record *s, int64_t n) {
-    vd c = vd_set1(s->c), t = vd_set1(s->t), r = vd_set1(s->r);
-    for (int64_t i = 0; i < n; i += VD_WIDTH) {
-        vd xhat = ln_normalised(vd_load(LNORM_ELEMENT_F64, x, i, n - i), c, t, r);
-        vd term = vd_mul(vd_load(LNORM_ELEMENT_F64, dy, i, n - i), xhat);
-        vd_store(LNORM_ELEMENT_F64, sums, i, n - i, vd_add(vd_load(LNORM_ELEMENT_F64, sums, i, n - i), term));
-    }
-}
 
 /* Adds the n terms of one outer index, whose x and dy are narrow still, to the sums. */
 static void ln_add_lane(const ln_bundle *b, const lnorm_affine_job *job, const char *x, const char *dy,
                         const ln_record *s, int64_t n, double *dweight, double *dbias) {
     double wide_x[LNORM_BLOCK], wide_dy[LNORM_BLOCK];
-    ln_widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
+    b->loops->widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
     if (job->dweight) {
-        ln_widen(ln_element_of(b, LNORM_X), x, wide_x, n);
-        ln_add_product(dweight, wide_x, wide_dy, s, n);
+        b->loops->widen(ln_element_of(b, LNORM_X), x, wide_x, n);
+        b->loops->add_product(dweight, wide_x, wide_dy, s, n);
     }
     if (job->dbias)
-        ln_add(dbias, wide_dy, n);
+        b->loops->add(dbias, wide_dy, n);
 }
 
 /* One block of 64 outer indices from `first`, for the strip that `walk` stands at. */
@@ -66,11 +50,11 @@ static void ln_strip_block(const ln_bundle *strip, const lnorm_affine_job *job, 
     for (int64_t outer = first; outer < end; outer += b.lanes) {
         b.lanes = ln_lanes_from(problem, &job->outer, outer, end, &b.axis);
         ln_set_base(&b, &job->fixed, fixed, &job->outer, outer);
-        ln_gather(&b, LNORM_DY, walk, n, &dy);
+        lnorm_gather(&b, LNORM_DY, walk, n, &dy);
         if (job->dweight) {
             int64_t group = fixed_group + ln_group_part(problem, &job->outer, outer);
-            ln_records_of(problem, b.data, group, b.axis, b.lanes, s);
-            ln_gather(&b, LNORM_X, walk, n, &x);
+            ln_records_of(b.loops, problem, b.data, group, b.axis, b.lanes, s);
+            lnorm_gather(&b, LNORM_X, walk, n, &x);
         }
         for (int lane = 0; lane < b.lanes; lane++)
             ln_add_lane(&b, job, x.at[lane], dy.at[lane], &s[lane], n, dweight, dbias);
@@ -89,29 +73,36 @@ static void ln_store_strip(const ln_bundle *b, enum lnorm_operand which, const l
     }
 }
 
-static void ln_affine_strip(const lnorm_problem *problem, const lnorm_data *data, const lnorm_affine_job *job,
-                            int64_t task) {
+static void ln_affine_strip(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data,
+                            const lnorm_affine_job *job, int64_t task) {
     static const lnorm_space none = {0, {0}, 1};
     double sums[2][LNORM_STRIP_DOUBLES];
     int64_t strips = lnorm_parts(problem->element.count, job->strip), fixed = task / strips;
     int64_t first = task % strips * job->strip, rest = problem->element.count - first;
     int64_t n = rest < job->strip ? rest : job->strip;
     lnorm_strip dweight = {sums[0], n, job->strip, 0, 0}, dbias = {sums[1], n, job->strip, 0, 0};
-    ln_bundle b = {.problem = problem, .data = data, .space = &problem->element, .lanes = 1, .axis = -1};
+    ln_bundle b = {
+        .loops = loops, .problem = problem, .data = data, .space = &problem->element, .lanes = 1, .axis = -1};
     ln_walk walk = ln_walk_from(&b, first);
     for (int64_t outer = 0; outer < job->outer.count; outer += LNORM_ROW_BLOCK) {
         ln_strip_block(&b, job, fixed, &walk, outer, n, lnorm_strip_block(&dweight), lnorm_strip_block(&dbias));
-        lnorm_strip_push(&dweight, ln_add);
-        lnorm_strip_push(&dbias, ln_add);
+        lnorm_strip_push(&dweight, loops->add);
+        lnorm_strip_push(&dbias, loops->add);
     }
     ln_set_base(&b, &job->fixed, fixed, &none, 0);
     if (job->dweight)
-        ln_store_strip(&b, LNORM_DWEIGHT, &walk, n, lnorm_strip_total(&dweight, ln_add));
+        ln_store_strip(&b, LNORM_DWEIGHT, &walk, n, lnorm_strip_total(&dweight, loops->add));
     if (job->dbias)
-        ln_store_strip(&b, LNORM_DBIAS, &walk, n, lnorm_strip_total(&dbias, ln_add));
+        ln_store_strip(&b, LNORM_DBIAS, &walk, n, lnorm_strip_total(&dbias, loops->add));
 }
 
 /* -- Entries with inner axes -------------------------------------------------------------------------------------- */
+
+static ln_pair ln_sum_dy(const ln_bundle *b, const char *dy, int64_t n) {
+    ln_pair sum;
+    b->loops->sum_block(ln_element_of(b, LNORM_DY), LN_SUM_OF_X, dy, n, 0.0, &sum);
+    return sum;
+}
 
 /* Trees over the inner axes of every lane: the sums of dy (a) and of dy*xhat (b; only where dweight is wanted). */
 static void ln_sum_inner(const ln_bundle *b, int dweight, const ln_record *s, ln_pair *total) {
@@ -123,12 +114,12 @@ static void ln_sum_inner(const ln_bundle *b, int dweight, const ln_record *s, ln
         ln_clear_trees(&tree[lane]);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         int64_t n = ln_block_length(count, first);
-        ln_gather(b, LNORM_DY, &walk, n, &dy);
+        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
         if (dweight)
-            ln_gather(b, LNORM_X, &walk, n, &x);
+            lnorm_gather(b, LNORM_X, &walk, n, &x);
         for (int lane = 0; lane < b->lanes; lane++)
-            ln_push_pair(&tree[lane], dweight ? ln_sum_gradient(b, x.at[lane], dy.at[lane], NULL, n, &s[lane])
-                                              : ln_sum_block(ln_element_of(b, LNORM_DY), dy.at[lane], n, 0, 0.0));
+            ln_push_pair(&tree[lane], dweight ? lnorm_sum_gradient(b, x.at[lane], dy.at[lane], NULL, n, &s[lane])
+                                              : ln_sum_dy(b, dy.at[lane], n));
         ln_walk_on(&walk, n);
     }
     for (int lane = 0; lane < b->lanes; lane++)
@@ -142,7 +133,7 @@ static void ln_add_outer(ln_bundle *b, const lnorm_affine_job *job, int64_t entr
     ln_record s[LNORM_BUNDLE];
     ln_pair partial[LNORM_BUNDLE];
     if (job->dweight)
-        ln_records_of(problem, b->data, group, b->axis, b->lanes, s);
+        ln_records_of(b->loops, problem, b->data, group, b->axis, b->lanes, s);
     ln_set_base(b, &job->entries, entry, &job->outer, outer);
     ln_sum_inner(b, job->dweight, s, partial);
     for (int lane = 0; lane < b->lanes; lane++) {
@@ -176,13 +167,28 @@ static void ln_affine_entries(ln_bundle *b, const lnorm_affine_job *job, int64_t
     }
 }
 
-static void ln_affine_bundles(const lnorm_problem *problem, const lnorm_data *data, const lnorm_affine_job *job,
-                              int64_t task) {
+static void ln_affine_bundles(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data,
+                              const lnorm_affine_job *job, int64_t task) {
     lnorm_grid grid = lnorm_grid_of_entries(problem, job);
     int64_t end = lnorm_grid_end(grid, task);
-    ln_bundle b = {.problem = problem, .data = data, .space = &job->inner};
+    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &job->inner};
     for (int64_t entry = lnorm_grid_begin(grid, task); entry < end; entry += b.lanes) {
         b.lanes = ln_lanes_from(problem, &job->entries, entry, end, &b.axis);
         ln_affine_entries(&b, job, entry);
     }
+}
+
+/* -- A task -------------------------------------------------------------------------------------------------------- */
+
+void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task) {
+    lnorm_affine_job job[2];
+    const lnorm_affine_job *mine = job;
+    if (lnorm_affine_jobs(problem, job) > 1 && task >= lnorm_affine_tasks(problem, &job[0])) {
+        task -= lnorm_affine_tasks(problem, &job[0]);
+        mine = &job[1];
+    }
+    if (mine->strip)
+        ln_affine_strip(loops, problem, data, mine, task);
+    else
+        ln_affine_bundles(loops, problem, data, mine, task);
 }

@@ -1,39 +1,20 @@
 /* Blocks of elements from anywhere to the stack and back. Elements are moved as they are, by runs along the last axis,
  * so that widening and rounding are done on contiguous vectors. */
+#include "kernels/loops.h"
 
 /* -- Moving ------------------------------------------------------------------------------------------------------- */
 
-/* A matrix [rows][columns] becomes [columns][rows]: pitches in bytes, elements contiguous within a row of either. */
-LNORM_INLINE void ln_turn(const int64_t size, char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
-                          int64_t rows, int64_t columns) {
-    int64_t i = 0, k;
-    for (; i + 4 <= rows; i += 4) {
-        for (k = 0; k < 4; k++)
-            LNORM_PREFETCH(from, (i + LN_AHEAD + k) * from_pitch);
-        for (k = 0; k + 4 <= columns; k += 4)
-            if (size == 4)
-                vd_turn_32(to + k * to_pitch + i * size, to_pitch, from + i * from_pitch + k * size, from_pitch);
-            else
-                vd_turn_16(to + k * to_pitch + i * size, to_pitch, from + i * from_pitch + k * size, from_pitch);
-        for (; k < columns; k++)
-            for (int64_t row = i; row < i + 4; row++)
-                memcpy(to + k * to_pitch + row * size, from + row * from_pitch + k * size, (size_t)size);
-    }
-    for (; i < rows; i++)
-        for (k = 0; k < columns; k++)
-            memcpy(to + k * to_pitch + i * size, from + i * from_pitch + k * size, (size_t)size);
-}
-
 /* n elements of each of `lanes` lanes. Strides in bytes; the loop that takes the smaller steps is the inner one. */
-LNORM_INLINE void ln_move(const size_t size, char *to, int64_t to_stride, int64_t to_lane, const char *from,
-                          int64_t from_stride, int64_t from_lane, int64_t n, int lanes, int lanes_inside) {
+static inline void ln_move(const size_t size, const lnorm_loops *loops, char *to, int64_t to_stride, int64_t to_lane,
+                           const char *from, int64_t from_stride, int64_t from_lane, int64_t n, int lanes,
+                           int lanes_inside) {
     const int64_t bytes = (int64_t)size;
     if (lanes_inside && size < 8 && from_lane == bytes && to_stride == bytes) {
-        ln_turn(bytes, to, to_lane, from, from_stride, n, lanes);
+        loops->turn(bytes, to, to_lane, from, from_stride, n, lanes);
         return;
     }
     if (lanes_inside && size < 8 && to_lane == bytes && from_stride == bytes) {
-        ln_turn(bytes, to, to_stride, from, from_lane, lanes, n);
+        loops->turn(bytes, to, to_stride, from, from_lane, lanes, n);
         return;
     }
     if (lanes_inside) {
@@ -53,21 +34,22 @@ LNORM_INLINE void ln_move(const size_t size, char *to, int64_t to_stride, int64_
                 memcpy(to + i * to_stride, from + i * from_stride, size);
 }
 
-static void ln_move_any(int64_t size, char *to, int64_t to_stride, int64_t to_lane, const char *from,
-                        int64_t from_stride, int64_t from_lane, int64_t n, int lanes, int lanes_inside) {
+static void ln_move_any(const lnorm_loops *loops, int64_t size, char *to, int64_t to_stride, int64_t to_lane,
+                        const char *from, int64_t from_stride, int64_t from_lane, int64_t n, int lanes,
+                        int lanes_inside) {
     if (size == 2)
-        ln_move(2, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
+        ln_move(2, loops, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
     else if (size == 4)
-        ln_move(4, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
+        ln_move(4, loops, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
     else
-        ln_move(8, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
+        ln_move(8, loops, to, to_stride, to_lane, from, from_stride, from_lane, n, lanes, lanes_inside);
 }
 
 /* `block` holds n elements of lanes first, first + 1, ..., `pitch` bytes apart; in the operand they lie where the walk
  * says. */
 static void ln_move_block(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, int first,
                           int lanes, char *block, int64_t pitch, int inwards) {
-    int64_t size = ln_element_bytes((enum lnorm_element)b->problem->operand[operand].element), run;
+    int64_t size = ln_element_size((enum lnorm_element)b->problem->operand[operand].element), run;
     int64_t lane = ln_lane_stride(b, operand);
     char *lane_0 = b->data->at[operand] + lane * first * size;
     ln_cursor cursor = ln_cursor_at(b, operand, walk);
@@ -76,28 +58,19 @@ static void ln_move_block(const ln_bundle *b, enum lnorm_operand operand, const 
         char *there = lane_0 + cursor.offset * size, *here = block + done * size;
         run = ln_run(&cursor, n - done);
         if (inwards)
-            ln_move_any(size, here, size, pitch, there, cursor.run_stride * size, lane * size, run, lanes,
+            ln_move_any(b->loops, size, here, size, pitch, there, cursor.run_stride * size, lane * size, run, lanes,
                         lanes_inside);
         else
-            ln_move_any(size, there, cursor.run_stride * size, lane * size, here, size, pitch, run, lanes,
+            ln_move_any(b->loops, size, there, cursor.run_stride * size, lane * size, here, size, pitch, run, lanes,
                         lanes_inside);
         ln_run_on(&cursor, run);
     }
 }
 
-static void ln_fill(double *values, double value, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        values[i] = value;
-}
-
 /* -- Both --------------------------------------------------------------------------------------------------------- */
 
-LNORM_INLINE enum lnorm_element ln_element_of(const ln_bundle *b, enum lnorm_operand operand) {
-    return (enum lnorm_element)b->problem->operand[operand].element;
-}
-
 /* The next n elements of a walk lie next to each other. */
-static int ln_lies_together(const ln_cursor *cursor, int64_t n) {
+int lnorm_lies_together(const ln_cursor *cursor, int64_t n) {
     const ln_walk *walk = &cursor->walk;
     int64_t dense = 1;
     for (int i = walk->space->axes; i-- > 0;) {
@@ -112,10 +85,10 @@ static int ln_lies_together(const ln_cursor *cursor, int64_t n) {
 }
 
 /* n elements of every lane. */
-static void ln_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile) {
-    const int64_t size = ln_element_bytes(ln_element_of(b, operand));
+void lnorm_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile) {
+    const int64_t size = ln_element_size(ln_element_of(b, operand));
     const ln_cursor cursor = ln_cursor_at(b, operand, walk);
-    const int together = ln_lies_together(&cursor, n);
+    const int together = lnorm_lies_together(&cursor, n);
     if (!together)
         ln_move_block(b, operand, walk, n, 0, b->lanes, tile->lane[0], sizeof tile->lane[0], 1);
     for (int lane = 0; lane < b->lanes; lane++)
@@ -124,23 +97,23 @@ static void ln_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_w
 }
 
 /* n results of one lane, rounded once, into the tile; f64 is too large for it and goes where it belongs at once. */
-static void ln_put_lane(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, int lane,
+void lnorm_put_lane(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, int lane,
                         double *values, ln_tile *tile) {
     if (ln_element_of(b, operand) == LNORM_ELEMENT_F64)
         ln_move_block(b, operand, walk, n, lane, 1, (char *)values, 0, 0);
     else
-        ln_narrow(ln_element_of(b, operand), values, tile->lane[lane], n);
+        b->loops->narrow(ln_element_of(b, operand), values, tile->lane[lane], n);
 }
 
-/* The tile that ln_put_lane has filled. */
-static void ln_scatter(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile) {
+/* The tile that lnorm_put_lane has filled. */
+void lnorm_scatter(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile) {
     if (ln_element_of(b, operand) != LNORM_ELEMENT_F64)
         ln_move_block(b, operand, walk, n, 0, b->lanes, tile->lane[0], sizeof tile->lane[0], 0);
 }
 
 /* weight (as it is used: 1 + weight where weight_offset says so) or bias of one lane; NULL where there is none. Lanes
  * are asked for in order: where they share their values, those of lane 0 are still in the buffer. */
-static const double *ln_gather_affine(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
+const double *lnorm_gather_affine(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
                                       int lane, double buffer[LNORM_BLOCK]) {
     char raw[LNORM_BLOCK * 4];
     ln_cursor cursor;
@@ -154,7 +127,7 @@ static const double *ln_gather_affine(const ln_bundle *b, enum lnorm_operand ope
                                    cursor.offset + lane * ln_lane_stride(b, operand)), n);
     } else {
         ln_move_block(b, operand, walk, n, lane, 1, raw, 0, 1);
-        ln_widen(ln_element_of(b, operand), raw, buffer, n);
+        b->loops->widen(ln_element_of(b, operand), raw, buffer, n);
     }
     if (operand == LNORM_WEIGHT && b->problem->weight_offset)
         for (int64_t i = 0; i < n; i++)
@@ -165,8 +138,8 @@ static const double *ln_gather_affine(const ln_bundle *b, enum lnorm_operand ope
 /* -- Past the caches ---------------------------------------------------------------------------------------------- */
 
 /* y is larger than the caches, and not where x was. */
-static int ln_streams_y(const lnorm_problem *problem, const lnorm_data *data) {
-    int64_t least = LNORM_STREAM_BYTES / ln_element_bytes((enum lnorm_element)problem->operand[LNORM_X].element);
+int lnorm_streams_y(const lnorm_problem *problem, const lnorm_data *data) {
+    int64_t least = LNORM_STREAM_BYTES / ln_element_size((enum lnorm_element)problem->operand[LNORM_X].element);
     return lnorm_has(problem, LNORM_Y) && data->at[LNORM_Y] != data->at[LNORM_X] && problem->element.count &&
            problem->group.count >= least / problem->element.count;
 }

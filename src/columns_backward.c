@@ -1,52 +1,7 @@
-/* Columns, backward: sums of the gradients over a strip, then dx, row by row; and a task of either pass. */
+/* Columns, backward: sums of the gradients over a strip, then dx, row by row. */
+#include "kernels/loops.h"
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
-
-/* A lane's rows. */
-typedef struct ln_gradient_rows {
-    ln_lane_rows x, dy;
-    double weight[LNORM_LANES]; /* by row */
-} ln_gradient_rows;
-
-/* A vector of columns of a lane: the sums of g and g*xhat; `four`: of dy and dy*xhat, too. */
-LNORM_INLINE void ln_gradient_vector(const int by_row, const int four, const ln_columns *s,
-                                     const ln_gradient_rows *rows, int lane, int64_t j, ln_gradient_lanes *to) {
-    const vd c = vd_load_f64(s->c + j), t = vd_load_f64(s->t + j), r = vd_load_f64(s->r + j);
-    const int sums = four ? LN_GRADIENT_SUMS : 2;
-    vd weight = vd_load_f64(s->weight + j), sum[LN_GRADIENT_SUMS];
-    VD_UNROLL
-    for (int k = 0; k < LN_GRADIENT_SUMS; k++)
-        sum[k] = vd_zero();
-    for (int i = 0; i < rows->x.count; i++) {
-        const char *x = rows->x.row[i] + j * 4, *at = rows->dy.row[i] + j * 4;
-        const vd dy = vd_load_f32(at), xhat = ln_normalised(vd_load_f32(x), c, t, r);
-        vd g;
-        LNORM_PREFETCH(x, rows->x.ahead);
-        LNORM_PREFETCH(at, rows->dy.ahead);
-        if (by_row)
-            weight = vd_set1(rows->weight[i]);
-        g = vd_mul(dy, weight);
-        sum[0] = vd_add(sum[0], g);
-        sum[1] = vd_add(sum[1], vd_mul(g, xhat));
-        if (four) {
-            sum[2] = vd_add(sum[2], dy);
-            sum[3] = vd_add(sum[3], vd_mul(dy, xhat));
-        }
-    }
-    for (int k = 0; k < sums; k++)
-        vd_store_f64(&to->at[k][lane][j], sum[k]);
-}
-
-static void ln_gradient_lane(const ln_columns *s, const ln_gradient_rows *rows, int by_row, int sums, int lane,
-                             ln_gradient_lanes *to) {
-    for (int64_t j = 0; j < s->padded; j += VD_WIDTH)
-        if (by_row)
-            ln_gradient_vector(1, 0, s, rows, lane, j, to);
-        else if (sums == LN_GRADIENT_SUMS)
-            ln_gradient_vector(0, 1, s, rows, lane, j, to);
-        else
-            ln_gradient_vector(0, 0, s, rows, lane, j, to);
-}
 
 /* A block of n rows; its sums go to the tops of the trees. */
 static void ln_gradient_block(const ln_columns *s, const ln_walk *walk, int64_t n, int by_row, int sums,
@@ -54,22 +9,23 @@ static void ln_gradient_block(const ln_columns *s, const ln_walk *walk, int64_t 
     const char *x[LNORM_BLOCK], *dy[LNORM_BLOCK];
     double weight[LNORM_BLOCK];
     ln_gradient_lanes lanes;
-    ln_find_rows(s, LNORM_X, walk, n, x);
-    ln_find_rows(s, LNORM_DY, walk, n, dy);
+    lnorm_find_rows(s, LNORM_X, walk, n, x);
+    lnorm_find_rows(s, LNORM_DY, walk, n, dy);
     rows->x.packed = n > 1 && (x[1] - x[0]) % LN_SET_BYTES == 0;
     rows->dy.packed = n > 1 && (dy[1] - dy[0]) % LN_SET_BYTES == 0;
     if (by_row)
-        ln_gather_affine(&s->b, LNORM_WEIGHT, walk, n, 0, weight);
+        lnorm_gather_affine(&s->b, LNORM_WEIGHT, walk, n, 0, weight);
     for (int lane = 0; lane < LNORM_LANES; lane++) {
-        ln_rows_of_lane(s, LNORM_X, x, n, lane, &rows->x);
-        ln_rows_of_lane(s, LNORM_DY, dy, n, lane, &rows->dy);
+        lnorm_rows_of_lane(s, LNORM_X, x, n, lane, &rows->x);
+        lnorm_rows_of_lane(s, LNORM_DY, dy, n, lane, &rows->dy);
         for (int k = 0; by_row && k < rows->x.count; k++)
             rows->weight[k] = weight[lane + k * LNORM_LANES];
-        ln_gradient_lane(s, rows, by_row, sums, lane, &lanes);
+        s->b.loops->gradient_lane(s, rows, by_row, sums, lane, &lanes);
     }
     for (int k = 0; k < sums; k++) {
-        ln_fold_lane_rows(s, lanes.at[k][0], LNORM_GRADIENT_COLUMNS, sum[k].sums + sum[k].height * sum[k].pitch);
-        lnorm_strip_push(&sum[k], ln_add);
+        s->b.loops->fold_lanes(lanes.at[k][0], LNORM_GRADIENT_COLUMNS, s->padded,
+                               sum[k].sums + sum[k].height * sum[k].pitch);
+        lnorm_strip_push(&sum[k], s->b.loops->add);
     }
 }
 
@@ -98,7 +54,7 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row) {
         ln_walk_on(&walk, n);
     }
     for (int k = 0; k < count; k++)
-        lnorm_strip_total(&sum[k], ln_add);
+        lnorm_strip_total(&sum[k], s->b.loops->add);
     if (wanted) {
         ln_put_column_gradients(s, LNORM_DBIAS, sums[count - 2]);
         ln_put_column_gradients(s, LNORM_DWEIGHT, sums[count - 1]);
@@ -111,31 +67,6 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row) {
 
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
 
-/* x and dy are f32, dx is f32 or f64, which may be a row's own copy. */
-LNORM_INLINE void ln_dx_vector(const int by_row, enum lnorm_element element, const ln_columns *s,
-                               const ln_gradient_sweep *f, int64_t rows, int64_t j) {
-    const vd c = vd_load_f64(s->c + j), t = vd_load_f64(s->t + j), r = vd_load_f64(s->r + j);
-    const vd c1 = vd_load_f64(s->c1 + j), c2 = vd_load_f64(s->c2 + j);
-    vd weight = vd_load_f64(s->weight + j);
-    for (int64_t k = 0; k < rows; k++) {
-        vd g = vd_load_f32(f->dy + k * f->dy_row + j * 4);
-        const vd xhat = ln_normalised(vd_load_f32(f->x + k * f->x_row + j * 4), c, t, r);
-        if (by_row)
-            weight = vd_set1(f->weight[k]);
-        g = vd_sub(vd_sub(vd_mul(g, weight), c1), vd_mul(xhat, c2));
-        vd_store_whole(element, f->dx + k * f->dx_row + j * ln_element_bytes(element), vd_mul(r, g));
-    }
-}
-
-LNORM_INLINE void ln_dx_columns(enum lnorm_element element, const ln_columns *s, const ln_gradient_sweep *f,
-                                int64_t rows) {
-    for (int64_t j = 0; j < s->columns; j += VD_WIDTH)
-        if (f->weight)
-            ln_dx_vector(1, element, s, f, rows, j);
-        else
-            ln_dx_vector(0, element, s, f, rows, j);
-}
-
 LNORM_OUT_OF_LINE static void ln_dx_copies(const ln_columns *s, const ln_gradient_sweep *f, int64_t rows) {
     float x[LN_STAGE_ELEMENTS], dy[LN_STAGE_ELEMENTS];
     double dx[LN_STAGE_ELEMENTS];
@@ -145,17 +76,18 @@ LNORM_OUT_OF_LINE static void ln_dx_copies(const ln_columns *s, const ln_gradien
     memset(x, 0, (size_t)(rows * pitch) * sizeof *x);
     memset(dy, 0, (size_t)(rows * pitch) * sizeof *dy);
     for (int64_t k = 0; k < rows; k++) {
-        ln_to_f32(ln_element_of(&s->b, LNORM_X), f->x + k * f->x_row, x + k * pitch, s->columns);
-        ln_to_f32(ln_element_of(&s->b, LNORM_DY), f->dy + k * f->dy_row, dy + k * pitch, s->columns);
+        s->b.loops->to_f32(ln_element_of(&s->b, LNORM_X), f->x + k * f->x_row, x + k * pitch, s->columns);
+        s->b.loops->to_f32(ln_element_of(&s->b, LNORM_DY), f->dy + k * f->dy_row, dy + k * pitch, s->columns);
     }
-    ln_dx_columns(LNORM_ELEMENT_F64, s, &inner, rows);
+    s->b.loops->dx(LNORM_ELEMENT_F64, s, &inner, rows);
     for (int64_t k = 0; k < rows; k++)
-        ln_narrow(ln_element_of(&s->b, LNORM_DX), dx + k * pitch, f->dx + k * f->dx_row, s->columns);
+        s->b.loops->narrow(ln_element_of(&s->b, LNORM_DX), dx + k * pitch, f->dx + k * f->dx_row, s->columns);
 }
 
 /* n rows, a few at a time. */
 static void ln_dx_run(const ln_columns *s, ln_gradient_sweep f, int64_t n, int64_t left) {
-    const int direct = s->columns % VD_WIDTH == 0 && ln_element_of(&s->b, LNORM_X) == LNORM_ELEMENT_F32 &&
+    const int direct = s->columns % s->b.loops->wide_vector == 0 &&
+                       ln_element_of(&s->b, LNORM_X) == LNORM_ELEMENT_F32 &&
                        ln_element_of(&s->b, LNORM_DY) == LNORM_ELEMENT_F32 &&
                        ln_element_of(&s->b, LNORM_DX) == LNORM_ELEMENT_F32;
     const int64_t few = f.x_row % LN_SET_BYTES ? LN_STAGE_ELEMENTS / 2 : LN_STAGE_ELEMENTS / 8;
@@ -166,7 +98,7 @@ static void ln_dx_run(const ln_columns *s, ln_gradient_sweep f, int64_t n, int64
         ln_prefetch_rows(f.dy, f.dy_row, rows, left, bytes);
         ln_prefetch_rows(f.dx, f.dx_row, rows, left, bytes);
         if (direct)
-            ln_dx_columns(LNORM_ELEMENT_F32, s, &f, rows);
+            s->b.loops->dx(LNORM_ELEMENT_F32, s, &f, rows);
         else
             ln_dx_copies(s, &f, rows);
         f.x += rows * f.x_row;
@@ -181,7 +113,7 @@ static ln_gradient_sweep ln_gradient_sweep_at(const ln_columns *s, const ln_curs
     char *begin[3];
     int64_t row[3];
     for (int k = 0; k < 3; k++) {
-        const int64_t size = ln_element_bytes(ln_element_of(&s->b, operand[k]));
+        const int64_t size = ln_size_of(&s->b, operand[k]);
         begin[k] = s->b.data->at[operand[k]] + at[k].offset * size;
         row[k] = at[k].run_stride * size;
     }
@@ -200,7 +132,7 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
         n = ln_block_length(count, first);
         n = left < n ? left : n;
         if (by_row)
-            ln_gather_affine(&s->b, LNORM_WEIGHT, &walk, n, 0, weight);
+            lnorm_gather_affine(&s->b, LNORM_WEIGHT, &walk, n, 0, weight);
         ln_dx_run(s, ln_gradient_sweep_at(s, at, by_row ? weight : NULL), n, left);
         for (int k = 0; k < 3; k++)
             ln_run_on(&at[k], n);
@@ -215,15 +147,15 @@ static void ln_column_records(ln_columns *s, int64_t group, int phase) {
     ln_record *kept = (ln_record *)s->b.data->workspace + group;
     if (phase == 2 && s->b.data->workspace) {
         for (int j = 0; j < s->columns; j++)
-            ln_set_columns(s, j, &kept[j]);
+            lnorm_set_columns(s, j, &kept[j]);
         return;
     }
-    ln_columns_statistics(s);
+    lnorm_columns_statistics(s);
     for (int j = 0; phase == 0 && s->b.data->workspace && j < s->columns; j++)
         kept[j] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
 }
 
-static void ln_columns_backward(ln_columns *s, int64_t group, int phase) {
+void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
     const int by_row = !lnorm_affine_is(s->b.problem, &s->form, LNORM_WEIGHT, 0);
     ln_column_records(s, group, phase);
     if (phase == 0)
@@ -231,42 +163,8 @@ static void ln_columns_backward(ln_columns *s, int64_t group, int phase) {
     if (by_row)
         ln_fill(s->weight, 1.0, s->padded);
     else
-        ln_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
+        lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
     ln_column_gradients(s, by_row);
     if (lnorm_has(s->b.problem, LNORM_DX))
         ln_column_dx(s, by_row);
-}
-
-static void ln_columns_strip(ln_columns *s, int64_t strip, int phase) {
-    static const lnorm_space none = {0, {0}, 1};
-    const lnorm_columns_form *form = &s->form;
-    int64_t strips = lnorm_parts(form->groups, form->each), first = strip % strips * form->each;
-    int64_t left = form->groups - first, group = strip / strips * form->groups + first;
-    s->groups = (int)(left < form->each ? left : form->each);
-    s->columns = s->groups * (int)form->channels;
-    s->padded = (s->columns + VF_WIDTH - 1) / VF_WIDTH * VF_WIDTH;
-    s->corrected = 0;
-    ln_fill(s->c, 0.0, s->padded);
-    ln_fill(s->t, 0.0, s->padded);
-    ln_fill(s->r, 0.0, s->padded);
-    memset(s->h, 0, sizeof s->h);
-    memset(s->l, 0, sizeof s->l);
-    memset(s->rho, 0, sizeof s->rho);
-    ln_set_base(&s->b, &s->b.problem->group, group, &none, 0);
-    if (s->b.problem->pass == LNORM_FORWARD)
-        ln_columns_forward(s);
-    else
-        ln_columns_backward(s, group, phase);
-}
-
-static void ln_columns_task(const lnorm_problem *problem, const lnorm_data *data, int phase, int64_t task) {
-    ln_columns s;
-    lnorm_grid grid;
-    lnorm_columns_of(problem, &s.form);
-    grid = lnorm_grid_of_strips(problem, &s.form);
-    s.b = (ln_bundle){.problem = problem, .data = data, .space = &s.form.rows, .lanes = 1, .axis = s.form.group_axis};
-    s.stream = ln_streams_y(problem, data);
-    for (int64_t strip = lnorm_grid_begin(grid, task); strip < lnorm_grid_end(grid, task); strip++)
-        ln_columns_strip(&s, strip, phase);
-    lnorm_stream_end();
 }

@@ -1,0 +1,52 @@
+/* The loops over vectors of columns, group norm and the general form: what an instruction set brings of them. All else
+ * (where elements lie, in which order sums are added up, statistics from sums) is the same for every instruction set
+ * and compiled once: gather.c, blocks.c, general*.c, columns*.c, channels.c. A call of a loop is for a block of
+ * elements or for some rows, never for a vector. */
+#ifndef LNORM_KERNELS_LOOPS_H
+#define LNORM_KERNELS_LOOPS_H
+
+#include "../grid.h"
+#include "../kernels.h"
+#include "../simd/isa_build.h"
+#include "bundle.h"
+#include "columns.h"
+
+struct lnorm_loops {
+    int wide_vector, narrow_vector; /* f64 and f32 in a vector */
+
+    /* Conversions: exact, or rounded once. */
+    void (*widen)(enum lnorm_element element, const void *from, double *to, int64_t n);
+    void (*narrow)(enum lnorm_element element, const double *from, void *to, int64_t n);
+    void (*to_f32)(enum lnorm_element element, const void *from, float *to, int64_t n);
+    void (*from_f32)(enum lnorm_element element, const float *from, char *to, int64_t n);
+    /* A matrix [rows][columns] of elements of 2 or 4 bytes becomes [columns][rows]: pitches in bytes. */
+    void (*turn)(int64_t size, char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows,
+                 int64_t columns);
+
+    /* Blocks of at most LNORM_BLOCK elements. */
+    lnorm_add *add;
+    void (*sum_block)(enum lnorm_element element, enum ln_sum_of what, const char *x, int64_t n, double c,
+                      void *sum);
+    void (*add_run)(double *sum, const float *term); /* a run's two sums of each lane, to those of others */
+    ln_pair (*sum_gradient)(const double *x, const double *dy, const double *weight, int64_t n, const ln_record *s);
+    void (*add_product)(double *sums, const double *x, const double *dy, const ln_record *s, int64_t n);
+    void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n);
+    /* x, weight and bias have room up to a multiple of 16. */
+    void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t n);
+    void (*apply_gradient)(const double *x, double *dy, const ln_record *s, const double *weight, int64_t n);
+    /* Elements with one weight and bias: f32 or f64, in f64, or (fast) f32. */
+    void (*apply_run)(int fast, enum lnorm_element element, const char *x, char *y, int64_t n, const ln_run_form *f);
+
+    /* Columns of a strip, whole vectors of them. */
+    void (*sum_lane)(enum ln_sum_of what, const ln_columns *s, const ln_lane_rows *rows, double *sum_a, double *sum_b);
+    void (*fold_lanes)(const double *lanes, int64_t pitch, int columns, double *sum);
+    void (*moments)(int center, int shifted, int64_t rows, int columns, const double *sum_a, const double *sum_b,
+                    double *mean, double *variance);
+    void (*roots)(const double *v, double eps, int columns, double *r);
+    void (*sweep)(int fast, enum lnorm_element element, const ln_columns *s, const ln_sweep *f, int64_t rows);
+    void (*gradient_lane)(const ln_columns *s, const ln_gradient_rows *rows, int by_row, int sums, int lane,
+                          ln_gradient_lanes *to);
+    void (*dx)(enum lnorm_element element, const ln_columns *s, const ln_gradient_sweep *f, int64_t rows);
+};
+
+#endif
