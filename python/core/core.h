@@ -15,6 +15,7 @@
 #ifndef LNORM_PYTHON_CORE_H
 #define LNORM_PYTHON_CORE_H
 
+#include <pyconfig.h> /* says whether this is a free-threaded Python, which has no limited API */
 #ifndef Py_GIL_DISABLED
 #define Py_LIMITED_API 0x030b0000
 #endif

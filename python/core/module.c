@@ -55,13 +55,15 @@ static const struct constant {
                  {"ACCURATE", LNORM_ACCURATE},
                  {"FAST", LNORM_FAST}};
 
-/* Interned names and pools are the process's, so one interpreter has them. (NumPy has the same limit.) */
-static int refuse_second_interpreter(void) {
+/* Interned names and pools are the process's, so one interpreter has them: the first in which the module is complete.
+ * (NumPy has the same limit.) Those with a lock of their own do not come here: a module that does not say that it
+ * supports them, which in the limited API of 3.11 none can, Python itself refuses. */
+static int refuse_second_interpreter(int complete) {
     static int64_t first = -1;
     int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
-    if (first < 0)
+    if (first < 0 && complete)
         first = here;
-    if (first == here)
+    if (first < 0 || first == here)
         return 0;
     PyErr_SetString(PyExc_ImportError, "lnorm is loaded in another interpreter of this process, and does not support "
                                        "subinterpreters");
@@ -76,14 +78,16 @@ static int add_float(PyObject *module, const char *name, double value) {
 }
 
 static int fill_module(PyObject *module) {
-    if (refuse_second_interpreter() || threads_begin() || arrays_begin())
+    if (refuse_second_interpreter(0) || threads_begin() || arrays_begin())
         return -1;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value))
             return -1;
     if (PyModule_AddStringConstant(module, "version", lnorm_version()))
         return -1;
-    return add_float(module, "EPS_DEFAULT", LNORM_EPS_DEFAULT);
+    if (add_float(module, "EPS_DEFAULT", LNORM_EPS_DEFAULT))
+        return -1;
+    return refuse_second_interpreter(1);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)(uintptr_t)fill_module}, {0, NULL}};

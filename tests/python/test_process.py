@@ -1,8 +1,11 @@
 """Threads, forks, interpreters, and the environment."""
 import os
+import pathlib
 import platform
+import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -10,6 +13,8 @@ import numpy as np
 import pytest
 
 import lnorm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def python(code, **environment):
@@ -120,11 +125,56 @@ def test_the_same_bits_with_every_instruction_set():
     assert python(code, LNORM_ISA=NARROWEST).stdout == python(code).stdout != ""
 
 
-def test_a_second_interpreter_is_refused():
-    """By NumPy where that is loaded first, and by the extension itself."""
-    interpreters = pytest.importorskip("_xxsubinterpreters")
-    code = ("import lnorm, _xxsubinterpreters as interpreters; i = interpreters.create();"
-            "interpreters.run_string(i, 'import lnorm')")
-    assert interpreters
+# Runs IMPORT in a new interpreter of the same process, with a lock of its own (from Python 3.12 on) or without.
+INTERPRETERS = """
+def run(code, isolated):
+    try:
+        import _interpreters
+    except ImportError:
+        import _xxsubinterpreters
+        new = _xxsubinterpreters.create(isolated=isolated)
+        _xxsubinterpreters.run_string(new, code)
+        _xxsubinterpreters.destroy(new)
+    else:
+        new = _interpreters.create("isolated" if isolated else "legacy")
+        _interpreters.exec(new, code)
+        _interpreters.destroy(new)
+"""
+IMPORT = "try:\n import lnorm\n print('loaded', flush=True)\nexcept ImportError as error: print(error, flush=True)"
+IN_ANOTHER = "lnorm is loaded in another interpreter of this process, and does not support subinterpreters"
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_second_interpreter_is_refused(isolated):
+    """By the extension itself; one with a lock of its own, by Python. The first one's work goes on."""
+    refusal = IN_ANOTHER
+    if isolated and sys.version_info >= (3, 12):
+        refusal = "module lnorm._core does not support loading in subinterpreters"
+    done = python(f"{INTERPRETERS}\nimport lnorm\nrun({IMPORT!r}, {isolated})\nrun({IMPORT!r}, {isolated})\n"
+                  "print(lnorm.rms_norm([3.0, 4.0], 2, eps=0.0).round(4))")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [refusal, refusal, "[0.8485 1.1314]"]
+
+
+def test_an_interpreter_that_could_not_load_it_does_not_keep_it():
+    """The first interpreter fails on a wrong environment, not on being the second; the main one then may load it."""
+    code = (f"{INTERPRETERS}\nimport os\nos.environ['LNORM_NUM_THREADS'] = 'x'\n"
+            f"run({IMPORT.replace('ImportError', 'ValueError')!r}, False)\n"
+            "os.environ['LNORM_NUM_THREADS'] = '1'\nimport lnorm\nprint(lnorm.get_num_threads())")
     done = python(code)
-    assert done.returncode == 1 and "interpreter" in done.stderr.lower(), done.stderr
+    assert done.returncode == 0, done.stderr
+    said, threads = done.stdout.splitlines()
+    assert said.startswith("the environment variable LNORM_NUM_THREADS") and threads == "1"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python 3.13 and later have the headers of free-threaded builds")
+def test_it_compiles_for_free_threaded_python(tmp_path):
+    """No such Python is at hand: its headers are those of this one, told in pyconfig.h that there is no lock."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or pytest.skip("no C compiler")
+    headers = pathlib.Path(sysconfig.get_path("include"))
+    text = (headers / "pyconfig.h").read_text()
+    (tmp_path / "pyconfig.h").write_text(text + "\n#undef Py_GIL_DISABLED\n#define Py_GIL_DISABLED 1\n")
+    folders = [tmp_path, ROOT / "include", ROOT / "src", np.get_include(), headers]
+    done = subprocess.run([compiler, "-fsyntax-only", "-Werror", *[f"-I{folder}" for folder in folders],
+                           *sorted(ROOT.glob("python/core/*.c"))], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
