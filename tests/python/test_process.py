@@ -172,9 +172,11 @@ def test_it_compiles_for_free_threaded_python(tmp_path):
     """No such Python is at hand: its headers are those of this one, told in pyconfig.h that there is no lock."""
     compiler = shutil.which("cc") or shutil.which("gcc") or pytest.skip("no C compiler")
     headers = pathlib.Path(sysconfig.get_path("include"))
-    text = (headers / "pyconfig.h").read_text()
-    (tmp_path / "pyconfig.h").write_text(text + "\n#undef Py_GIL_DISABLED\n#define Py_GIL_DISABLED 1\n")
-    folders = [tmp_path, ROOT / "include", ROOT / "src", np.get_include(), headers]
+    for header in headers.iterdir():
+        (tmp_path / header.name).symlink_to(header)
+    (tmp_path / "pyconfig.h").unlink()
+    (tmp_path / "pyconfig.h").write_text((headers / "pyconfig.h").read_text() + "\n#define Py_GIL_DISABLED 1\n")
+    folders = [tmp_path, ROOT / "include", ROOT / "src", np.get_include()]
     done = subprocess.run([compiler, "-fsyntax-only", "-Werror", *[f"-I{folder}" for folder in folders],
                            *sorted(ROOT.glob("python/core/*.c"))], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
