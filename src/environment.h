@@ -6,7 +6,7 @@
 
 #include "arithmetic.h"
 
-#if defined __x86_64__ || (defined __i386__ && defined __SSE2__)
+#if defined __x86_64__
 
 typedef unsigned int lnorm_environment;
 
@@ -44,7 +44,7 @@ static inline void lnorm_environment_leave(lnorm_environment caller) {
         __asm__ volatile("msr fpcr, %0" ::"r"(caller) : "memory");
 }
 
-#else
+#else /* i386, too: its C library computes square roots on the x87, which has a control word of its own */
 
 #include <fenv.h>
 

@@ -123,6 +123,17 @@ s390x) # big-endian
     compile s390x-linux-gnu-gcc $strict -O2 -static
     bits qemu-s390x ./same_bits hostile
     ;;
+i686) # 32 bits; double as SSE2 has it, but a C library that computes on the x87. Most x86-64 kernels run it
+    compile i686-linux-gnu-gcc $strict -O1 -msse2 -mfpmath=sse -static
+    ./same_bits nonsense 2>/dev/null || [ $? -eq 2 ] || { need qemu-i386; emulator=qemu-i386; }
+    bits ${emulator:-} ./same_bits hostile
+    ;;
+riscv64) : # more than a minute of emulation: by hand
+    need qemu-riscv64
+    compile riscv64-linux-gnu-gcc $strict -O2 -static
+    bits qemu-riscv64 ./same_bits
+    bits qemu-riscv64 ./same_bits hostile
+    ;;
 mingw) # compiles and links; there is no Windows here to run it
     compile x86_64-w64-mingw32-gcc -std=c11 -Wall -Werror -O2
     ;;

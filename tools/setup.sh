@@ -72,6 +72,7 @@ look() {
     want have abidiff abigail-tools
     want have aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     want have s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    want have i686-linux-gnu-gcc gcc-i686-linux-gnu libc6-dev-i386-cross
     want have help2man help2man
     want have qemu-aarch64 qemu-user
     want have qemu-s390x qemu-user
