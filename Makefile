@@ -2,7 +2,7 @@
 BUILD ?= build
 CMAKE ?= cmake
 PREFIX ?= /usr/local
-JOBS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+JOBS := $(shell tools/jobs.sh)
 
 .PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent check-python accuracy bench dist install clean help
 
@@ -21,7 +21,7 @@ check: ## gets what the tests need, builds, runs every test, those of the Python
 	@tools/setup.sh check
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
-	cd $(BUILD)/check && ctest --output-on-failure --parallel $(JOBS)
+	cd $(BUILD)/check && ctest --output-on-failure --timeout 3600 --parallel $(JOBS)
 	tools/check_python.sh $(BUILD)
 
 check-large: ## the test cases of up to 300 MB, too

@@ -50,7 +50,7 @@ class BuildInParallel(build_ext):
         serial = self.compiler.compile
 
         def compile_all(sources, **options):
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
+            with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:  # of up to 250 MB each
                 objects = pool.map(lambda source: serial([source], **options), sources)
                 return [name for names in objects for name in names]
 

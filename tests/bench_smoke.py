@@ -25,7 +25,7 @@ from front import agree, cases, plot, verdict  # noqa: E402
 
 def front(*arguments):
     return subprocess.run([sys.executable, str(FRONT), "--build", BUILD, *arguments], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=600)
 
 
 class Run(unittest.TestCase):

@@ -10,8 +10,9 @@ need cmake pkg-config cc c++
 rm -rf "$work"
 mkdir -p "$work"
 show cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
-mv "$work/first" "$work/prefix"
-prefix=$work/prefix
+cd "$work" # paths from here on are relative: pkg-config's words cannot be told apart where there are blanks in them
+mv first prefix
+prefix=prefix
 
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name lnorm.pc)")
 library=$(dirname "$(find "$prefix" -name liblnorm.a)")
@@ -34,7 +35,7 @@ one pc_cpp_static "c++ -std=c++17" consumer.cpp "$static"
 nm -D "$work/pc_c_shared" | grep -q 'U lnorm_version' || { echo "pc_c_shared holds the library itself"; exit 1; }
 nm -D "$work/pc_c_static" | grep -q 'U lnorm_version' && { echo "pc_c_static needs the shared library"; exit 1; }
 
-show cmake -S "$root/tests/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/cmake.log" 2>&1 ||
+show cmake -S "$root/tests/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/$prefix" >"$work/cmake.log" 2>&1 ||
     { cat "$work/cmake.log"; exit 1; }
 show cmake --build "$work/build" >"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; exit 1; }
 for program in c_static c_shared cpp_static cpp_shared; do

@@ -14,11 +14,6 @@ update=${3:-}
 record=$root/tests/data/instructions.txt
 limit=3
 
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
-
 [ "$(uname -m)" = x86_64 ] || skip "the counts are of x86-64"
 [ "$flags" = "-O2 -DNDEBUG" ] || skip "the counts are of a build with -O2 -DNDEBUG, this one has: $flags"
 need valgrind callgrind_annotate

@@ -7,6 +7,12 @@ missing() {
     exit 77
 }
 
+# What this machine is or has, and no tool can give it: skipped, in CI, too.
+skip() {
+    echo "SKIPPED: $*"
+    exit 77
+}
+
 need() {
     for tool in "$@"; do
         command -v "$tool" >/dev/null 2>&1 || missing "$tool"

@@ -12,6 +12,8 @@ fi
 directory=$2
 mkdir -p "$directory"
 cd "$directory"
+ln -sfn "$root" tree # a name without the blanks that the root's may have
+root=tree
 
 strict="-std=c11 -Wall -Wextra -Wpedantic -Wconversion"
 [ "${CI:-}" = true ] && strict="$strict -Werror"
@@ -19,13 +21,13 @@ sources=$(ls "$root"/src/*.c "$root"/src/isa/*.c)
 program=$root/tests/same_bits.c
 clang=$(find_clang)
 
-# compile COMPILER FLAG...: one job per processor, then the link.
+# compile COMPILER FLAG...: several sources at once, then the link.
 compile() {
     need "$1"
     rm -f ./*.o
     echo "+ $* -I$root/include -c (each source)"
     for source in $sources $program; do echo "$source"; done |
-        xargs -P "$(getconf _NPROCESSORS_ONLN)" -n 1 "$@" -I"$root/include" -c
+        xargs -P "${JOBS:-$("$root/tools/jobs.sh")}" -n 1 "$@" -I"$root/include" -c
     show "$@" ./*.o -o same_bits -lm -pthread
 }
 
@@ -77,7 +79,7 @@ clang_native) # clang fuses by default; arithmetic.h's pragmas keep it from that
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;
 clang_contracts) # -ffp-contract=fast makes clang ignore every pragma: refused, or the same bits where nothing fuses
-    grep -qw fma /proc/cpuinfo || missing "a processor that fuses"
+    grep -qw fma /proc/cpuinfo || skip "no fma among the flags of /proc/cpuinfo, and nothing to refuse without"
     compile "$clang" -O1 -ffp-contract=fast
     bits env LNORM_ISA=sse2 ./same_bits
     refuses avx2
