@@ -175,15 +175,28 @@ void restore(int standard, int saved) {
     close(saved);
 }
 
+void open_standard_descriptors(void) {
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+        continue;
+    close(fd);
+}
+
+enum { POWERLESS = 99 };
+
 int as_nobody(int (*function)(void)) {
     int status;
     fflush(NULL);
     pid_t child = fork();
     if (!child) {
         if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
-            _exit(99);
+            _exit(POWERLESS);
         _exit(function());
     }
     assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == POWERLESS) {
+        print_message("SKIPPED: root may not become another user here, as in some containers\n");
+        skip();
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }

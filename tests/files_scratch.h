@@ -47,7 +47,10 @@ lnorm_model *open_model(const char *path);
 int redirect(int standard, int fd);
 void restore(int standard, int saved);
 
-/* Runs the function in a child that has no privileges; its result. */
+/* /dev/null for those of 0 to 2 that this process was started without, lest a file of a test becomes one of them. */
+void open_standard_descriptors(void);
+
+/* Runs the function in a child that has no privileges; its result. The test is skipped where root cannot give them up. */
 int as_nobody(int (*function)(void));
 
 int npy_tests(void);

@@ -301,5 +301,6 @@ static void test_no_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {SCRATCH_TEST(test_no_memory), SCRATCH_TEST(test_refused_calls),
                                        SCRATCH_TEST(test_resumed_calls), SCRATCH_TEST(test_no_threads)};
+    open_standard_descriptors();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

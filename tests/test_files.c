@@ -3,5 +3,6 @@
 #include "files_scratch.h"
 
 int main(void) {
+    open_standard_descriptors();
     return npy_tests() + stream_tests() + writer_tests() + model_tests() + norm_tests() + layer_tests();
 }
