@@ -19,11 +19,12 @@ python=${PYTHON:-python3}
 environment=$build/python-venv
 [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
 python=$environment/bin/python
-# torch 2.13.0 is what docs/pytorch.md is about, and its tests come from inside of that version.
-"$python" -c 'import abi3audit, expecttest, hypothesis, ml_dtypes, mypy, numpy, onnx, onnxruntime_extensions, pytest, \
-setuptools, torch, wheel' 2>/dev/null ||
-    "$python" -m pip install --quiet 'numpy>=2' pytest hypothesis ml_dtypes 'setuptools>=74' wheel abi3audit mypy \
-        torch==2.13.0 expecttest onnx onnxruntime onnxruntime-extensions
+# As installed last: a requirement that changes is installed where older ones were. A flaky network is asked again.
+requirements=tests/python/requirements.txt
+cmp -s "$requirements" "$environment/requirements.txt" || {
+    "$python" -m pip install --quiet --retries 10 --timeout 60 -r "$requirements"
+    cp "$requirements" "$environment/requirements.txt"
+}
 
 wheels=$build/python-wheel
 rm -rf "$wheels"

@@ -82,10 +82,11 @@ look() {
 install() {
     echo "tools/setup.sh: installing$required$optional"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update </dev/null || echo "tools/setup.sh: apt-get update failed; trying with the lists that are here"
-    apt-get install -y --no-install-recommends $required $optional </dev/null && return
+    apt="apt-get -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600" # a flaky network; another apt-get at work
+    $apt update </dev/null || echo "tools/setup.sh: apt-get update failed; trying with the lists that are here"
+    $apt install -y --no-install-recommends $required $optional </dev/null && return
     for package in $required $optional; do
-        apt-get install -y --no-install-recommends "$package" </dev/null ||
+        $apt install -y --no-install-recommends "$package" </dev/null ||
             echo "tools/setup.sh: apt-get could not install $package"
     done
 }

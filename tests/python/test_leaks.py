@@ -52,9 +52,14 @@ def test_nothing_is_left(name):
     for _ in range(500):
         call()
     references = [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)]
-    before = resident()
-    for _ in range(count):
-        call()
+
+    def growth():
+        before = resident()
+        for _ in range(count):
+            call()
+        return resident() - before
+
+    # One object of the smallest size, 16 bytes, left by each call is 32 KiB to 16 MB; the allocators keep some pages. A
+    # leak is one every time; once, the kernel may have made a huge page of a few small ones.
+    assert any(growth() < max(count * 8, 256 * 1024) for _ in range(4))
     assert [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)] == references
-    # One object of the smallest size, 16 bytes, left by each call is 32 KiB to 16 MB; the allocators keep some pages.
-    assert resident() - before < max(count * 8, 256 * 1024)

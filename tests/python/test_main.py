@@ -10,7 +10,7 @@ import lnorm
 
 def run(*arguments):
     return subprocess.run([sys.executable, "-m", "lnorm", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=600)
 
 
 def test_info():
