@@ -19,8 +19,8 @@ static int (*describe_tensor)(void *object, lnorm_tensor *tensor);
 const char set_tensors_doc[] =
     "set_tensors(types, exchange, empty_like, get_threads, /)\n--\n\n"
     "Whose tensors tensor_norm takes: a tuple of exactly these types, their __dlpack_c_exchange_api__, and the\n"
-    "functions that make an output and say how many threads there are. False where the table is of no use; tensor_norm\n"
-    "then returns None always.";
+    "functions that make an output and say how many threads there are. False where the table is of no use;\n"
+    "tensor_norm then returns None always.";
 
 static void keep(PyObject **where, PyObject *object) {
     PyObject *before = *where;
@@ -283,8 +283,8 @@ static int read_dy(tensor_call *c) {
 
 const char tensor_norm_backward_doc[] =
     "tensor_norm_backward(kind, x, shape, weight, bias, eps, fast, dy, mask, /)\n--\n\n"
-    "(dx, dweight, dbias), each None where the tuple mask has False for it; None as tensor_norm. Of bias the shape and\n"
-    "type count.";
+    "(dx, dweight, dbias), each None where the tuple mask has False for it; None as tensor_norm. Of bias the shape\n"
+    "and type count.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     static const int like[3] = {X, WEIGHT, BIAS};

@@ -128,6 +128,7 @@ REFUSED = {
     "integers, batch": lambda m: m.batch_norm(x.long(), None, None, training=True),
     "f64 statistics": lambda m: m.batch_norm(x, x[0].double(), x[0].double()),
     "no channels": lambda m: m.batch_norm(x[0, 0], x[0], x[0]),
+    "momentum is text": lambda m: m.batch_norm(x, x[0], x[0], training=True, momentum="large"),
     "not a tensor, batch": lambda m: m.batch_norm([1.0], None, None),
     "weight on another device": lambda m: m.layer_norm(x, (6,), torch.ones(6, device="meta"), torch.ones(6)),
 }

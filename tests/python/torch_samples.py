@@ -20,8 +20,8 @@ def op_info(name):
 
 
 def legal(arguments):
-    """PyTorch's samples have eps < 0, an error here, and momentum outside of 0 to 1, which is handed to PyTorch: what is
-    nearest serves both sides."""
+    """PyTorch's samples have eps < 0, an error here, and momentum < 0, with which the call is PyTorch's: the magnitude,
+    of momentum 1 at most, serves both sides."""
     change = {"eps": abs, "momentum": lambda value: min(abs(value), 1.0)}
     return {key: change[key](value) if key in change and value is not None else value
             for key, value in arguments.items()}
@@ -41,7 +41,8 @@ def differentiable(case):
 
 def running(case):
     """Copies of the running statistics, to be given to a call that updates them."""
-    return {key: value.detach().clone() for key, value in case.items() if key.startswith("running") and value is not None}
+    return {key: value.detach().clone() for key, value in case.items()
+            if key.startswith("running") and value is not None}
 
 
 def call(module, name, case, **more):

@@ -20,8 +20,10 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 threads = torch.get_num_threads
 
 # From here on _core.tensor_norm knows PyTorch's tensors; where PyTorch is too old for that it always says None.
+# (The lambda, as `threads` may be set to something else.)
 if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
-    _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like, threads)
+    _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like,
+                      lambda: threads())
 
 
 def checked_eps(kind, eps, dtype):

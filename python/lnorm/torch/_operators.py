@@ -51,7 +51,7 @@ def _(x, running_mean, running_var, momentum):
     return running_mean.new_empty(running_mean.shape), running_var.new_empty(running_var.shape)
 
 
-# Gradients of arguments that have none: as many as may follow the last tensor, of which autograd drops what is too much.
+# The gradients of what has none: as many as may follow the last tensor, of which autograd drops those too many.
 _NOTHING = (None,) * 7
 
 

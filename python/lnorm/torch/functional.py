@@ -12,6 +12,7 @@ from torch.overrides import handle_torch_function, has_torch_function_variadic
 from .. import _core
 from . import _compute
 from ._arithmetic import is_fast
+from ._compute import PLAIN_TYPES
 from ._eager import all_plain, no_mode_is_on, records
 from ._operators import Norm, TensorNorm
 
@@ -27,11 +28,11 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        if _is_foreign(input, eps):
-            return F.layer_norm(input, normalized_shape, weight, bias, eps)
         y = _quick(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps, fast)
         if y is not None:
             return y
+        if _is_foreign(input, eps):
+            return F.layer_norm(input, normalized_shape, weight, bias, eps)
     if not (_takes(input, [weight, bias], False) and _is_tail(input, normalized_shape, weight, bias)):
         return F.layer_norm(input, normalized_shape, weight, bias, eps)
     return _norm(input, weight, bias, "layer", len(normalized_shape), eps, fast)
@@ -48,11 +49,11 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         if has_torch_function_variadic(input, weight):
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
-        if _is_foreign(input, 0.0 if eps is None else eps):
-            return F.rms_norm(input, normalized_shape, weight, eps)
         y = _quick(_core.RMS_NORM, input, normalized_shape, weight, None, eps, fast)
         if y is not None:
             return y
+        if _is_foreign(input, 0.0 if eps is None else eps):
+            return F.rms_norm(input, normalized_shape, weight, eps)
     if not (_takes(input, [weight], True) and _is_tail(input, normalized_shape, weight, None)):
         return F.rms_norm(input, normalized_shape, weight, eps)
     return _norm(input, weight, None, "rms", len(normalized_shape), eps, fast)
@@ -70,11 +71,11 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        if _is_foreign(input, eps):
-            return F.group_norm(input, num_groups, weight, bias, eps)
         y = _quick(_core.GROUP_NORM, input, num_groups, weight, bias, eps, fast)
         if y is not None:
             return y
+        if _is_foreign(input, eps):
+            return F.group_norm(input, num_groups, weight, bias, eps)
     if not (_takes(input, [weight, bias], False) and _has_groups(input, num_groups, weight, bias)):
         return F.group_norm(input, num_groups, weight, bias, eps)
     return _norm(input, weight, bias, "group", num_groups, eps, fast)
@@ -94,7 +95,7 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
             return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean=running_mean, running_var=running_var, weight=weight, bias=bias,
                                          use_input_stats=use_input_stats, momentum=momentum, eps=eps, fast=fast)
-        if _is_foreign(input, eps):
+        if _is_foreign(input, eps, momentum):
             return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
     if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 3
             and _has_statistics(input, running_mean, running_var, use_input_stats, momentum)
@@ -129,7 +130,7 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
             return handle_torch_function(batch_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
-        if _is_foreign(input, eps):
+        if _is_foreign(input, eps, momentum):
             return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 2
             and _has_statistics(input, running_mean, running_var, training, momentum)
@@ -149,14 +150,14 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
     return y
 
 
-def _is_foreign(input, eps):
-    return not isinstance(input, Tensor) or not (
-        type(eps) is float or isinstance(eps, (numbers.Real, torch.SymFloat)))
+def _is_foreign(input, *numbers_given):
+    return not isinstance(input, Tensor) or not all(
+        type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
 def _quick(code, input, shape, weight, bias, eps, fast):
     """y of ordinary dense tensors in eager mode, by the shortest way; None where something about it is special."""
-    if is_dynamo_compiling() or not no_mode_is_on():
+    if is_dynamo_compiling() or type(input) not in PLAIN_TYPES or not no_mode_is_on():
         return None
     if not records(input, weight, bias):
         return _core.tensor_norm(code, input, shape, weight, bias, eps, is_fast(fast))
