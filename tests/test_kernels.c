@@ -11,6 +11,7 @@
 #include "kernel_columns.h"
 #include "kernel_long.h"
 #include "kernel_wide.h"
+#include "kernels/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -282,6 +283,22 @@ static void test_rounding(void **state) {
             check_rounding(dtypes[i], seed);
 }
 
+/* -- A variance below zero ---------------------------------------------------------------------------------------- */
+
+/* Path B's sums give one in groups of a size that nobody can compute only (docs/arithmetic.md, section 4), so what is
+ * done then is asked for by itself. */
+static void test_variance_below_zero(void **state) {
+    const ln_pair below = {6.0, 17.9}, above = {6.0, 20.0}, not_a_number = {6.0, (double)NAN};
+    ln_record s;
+    (void)state;
+    ln_finish_shifted(&s, below, 2); /* 8.95 - 3*3 */
+    assert_true(s.t == 3.0 && s.v == 0.0 && !signbit(s.v));
+    ln_finish_shifted(&s, above, 2);
+    assert_true(s.v == 1.0);
+    ln_finish_shifted(&s, not_a_number, 2);
+    assert_true(isnan(s.v));
+}
+
 /* -- Dispatch ----------------------------------------------------------------------------------------------------- */
 
 /* The widest table that runs, or what LNORM_ISA asks for, and always the same. */
@@ -325,8 +342,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_long_forward),  cmocka_unit_test(test_long_backward), cmocka_unit_test(test_long_streams),
         cmocka_unit_test(test_long_streamed),
         cmocka_unit_test(test_long_taken),   cmocka_unit_test(test_long_pieces),
+        cmocka_unit_test(test_variance_below_zero),
     };
     if (argc > 1)
         return one_seed(argv[1]);
+    cmocka_set_test_filter(getenv("LNORM_ONLY")); /* LNORM_ONLY="test_long*": those alone; NULL: all */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
