@@ -29,8 +29,6 @@ void *lnorm_align_workspace(void *workspace, size_t needed) {
 }
 
 size_t lnorm_padded_workspace(size_t bytes) {
-    if (bytes > SIZE_MAX - WORKSPACE_ALIGNMENT)
-        return SIZE_MAX;
     return bytes ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
 

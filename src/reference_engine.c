@@ -35,7 +35,7 @@ static size_t reference_workspace(const lnorm_problem *problem) {
     size_t record = definition_of(problem)->record;
     if (lnorm_phases(problem) == 1 || !wants_affine(problem))
         return 0;
-    if ((uint64_t)problem->group.count > SIZE_MAX / record)
+    if ((uint64_t)problem->group.count > SIZE_MAX / 2 / record)
         return 0;
     return (size_t)problem->group.count * record;
 }
