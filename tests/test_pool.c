@@ -64,6 +64,39 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return failed;
 }
 
+/* A system without memory for attributes, with small stacks, that knows no affinity. */
+static int no_attributes, no_affinity;
+static size_t usual_stack, asked_stack; /* 0: the system's own; not asked for */
+
+int __real_pthread_attr_init(pthread_attr_t *attributes);
+int __wrap_pthread_attr_init(pthread_attr_t *attributes);
+int __real_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size);
+int __wrap_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size);
+int __real_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size);
+int __wrap_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size);
+int __real_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
+
+int __wrap_pthread_attr_init(pthread_attr_t *attributes) {
+    return no_attributes ? ENOMEM : __real_pthread_attr_init(attributes);
+}
+
+int __wrap_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size) {
+    int failed = __real_pthread_attr_getstacksize(attributes, size);
+    if (usual_stack)
+        *size = usual_stack;
+    return failed;
+}
+
+int __wrap_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size) {
+    asked_stack = size;
+    return __real_pthread_attr_setstacksize(attributes, size);
+}
+
+int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set) {
+    return no_affinity ? -1 : __real_sched_getaffinity(process, size, set);
+}
+
 /* -- Jobs --------------------------------------------------------------------------------------------------------- */
 
 enum { TASKS_MAX = 1000 };
@@ -375,6 +408,27 @@ static void test_creation_fails(void **state) {
     lnorm_pool_destroy(pool);
 }
 
+static void test_poor_systems(void **state) {
+    lnorm_pool *pool = pool_of(4);
+    (void)state;
+    created = 0;
+    no_attributes = 1;
+    assert_true(each_once(lnorm_pool_executor(pool), 100));
+    assert_int_equal(created, 0);
+    no_attributes = 0;
+    usual_stack = 1 << 16;
+    asked_stack = 0;
+    assert_true(has_two_threads(lnorm_pool_executor(pool)));
+    assert_true(asked_stack == 1 << 20); /* a task may need 300 KiB, and its caller some */
+    usual_stack = 0;
+    lnorm_pool_destroy(pool);
+    no_affinity = 1;
+    pool = lnorm_pool_create(0, NULL);
+    assert_int_equal(lnorm_pool_threads(pool), sysconf(_SC_NPROCESSORS_ONLN));
+    no_affinity = 0;
+    lnorm_pool_destroy(pool);
+}
+
 static void test_threads_come_and_go(void **state) {
     scene small;
     lnorm_op op = LNORM_OP_INIT;
@@ -491,7 +545,8 @@ int main(void) {
         cmocka_unit_test(test_hostile_threads),
         cmocka_unit_test(test_many_callers),    cmocka_unit_test(test_nested),
         cmocka_unit_test(test_fork_before_and_after), cmocka_unit_test(test_fork_during),
-        cmocka_unit_test(test_creation_fails),  cmocka_unit_test(test_threads_come_and_go),
+        cmocka_unit_test(test_creation_fails),  cmocka_unit_test(test_poor_systems),
+        cmocka_unit_test(test_threads_come_and_go),
         cmocka_unit_test(test_idle_costs_nothing), cmocka_unit_test(test_signals),
         cmocka_unit_test(test_arguments),
     };
