@@ -1,5 +1,7 @@
 /* The engine of the general form: any axes, strides and narrow element types, forward and backward. What it takes,
  * workspace, tasks. The rest is in general_*.c, the loops over vectors are an instruction set's (kernels/loops.h). */
+#include "compact.inc"
+
 #include "general.h"
 #include "kernels/loops.h"
 
@@ -75,3 +77,5 @@ static void general_run(const lnorm_problem *problem, const lnorm_data *data, co
 
 const lnorm_engine lnorm_engine_general = {"general",    general_takes, general_workspace,
                                            lnorm_phases, general_tasks, general_run};
+
+#include "compact_end.inc"

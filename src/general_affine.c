@@ -1,6 +1,8 @@
 /* The general form's dweight and dbias. Terms are dy*xhat and dy. Where an entry has no inner axes (layer norm), a
  * strip of entries is summed at once, outer index by outer index; where it has (batch, group, instance norm), entries
  * are summed by themselves, a bundle of them side by side. */
+#include "compact.inc"
+
 #include "kernels/loops.h"
 
 /* Statistics of the groups first, first + step, ... of `lanes` lanes along an axis (step 0: one group for all). */
@@ -192,3 +194,5 @@ void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, c
     else
         ln_affine_bundles(loops, problem, data, mine, task);
 }
+
+#include "compact_end.inc"

@@ -1,9 +1,10 @@
 /* The narrow arithmetic of docs/arithmetic.md, to be read beside that document: one function per named quantity, every
  * sum a tree over a term. Nothing here is fast. */
+#include "compact.inc"
+
 #include "access.h"
 #include "reference.h"
 #include <math.h>
-#include "compact.inc"
 
 /* What is kept of a group: its statistics (as in lnorm_statistics_narrow), and means over it. */
 typedef struct group_record {

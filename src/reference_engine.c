@@ -1,7 +1,8 @@
 /* The engine that runs a definition, narrow, wide or fast, on any problem: a loop over groups and one over entries. */
+#include "compact.inc"
+
 #include "grid.h"
 #include "reference.h"
-#include "compact.inc"
 
 static lnorm_grid grid_of_groups(const lnorm_problem *problem) {
     return lnorm_grid_of(problem->group.count, problem->element.count, 1);

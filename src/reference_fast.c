@@ -4,9 +4,10 @@
  * Each f32 operation is a function that assigns its result to a float. Where C evaluates such an expression in double
  * (FLT_EVAL_METHOD 1, s390x) the assignment rounds, and an f64 in between changes no bit of an f32 sum, difference or
  * product: 53 digits are at least 2*24 + 2. */
+#include "compact.inc"
+
 #include "access.h"
 #include "reference_wide.h" /* its way to read elements */
-#include "compact.inc"
 
 /* What is kept of a group: its statistics, the same in f32, and means of the gradient. */
 typedef struct fast_record {

@@ -1,8 +1,9 @@
 /* The wide arithmetic, docs/arithmetic.md section 14: elements, statistics, the root, the forward pass. Written to be
  * read beside that document. Gradients are in reference_wide_gradients.c. */
+#include "compact.inc"
+
 #include "reference_wide.h"
 #include <math.h>
-#include "compact.inc"
 
 /* -- Elements ----------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,9 @@
  * All of them are made of one map, the derivative of xhat by x (which is its own transpose):
  * w -> r*((w - M(w)) - xhat*M(w*xhat)), or w -> r*w where the statistics are constants. dx is the image of dy*weight,
  * u of the double backward that of v, the tangent of xhat that of x_tangent. */
-#include "reference_wide.h"
 #include "compact.inc"
+
+#include "reference_wide.h"
 
 static int wide_constant(const lnorm_problem *problem) {
     return problem->statistics == LNORM_CONSTANT;

@@ -1,5 +1,7 @@
 /* The engine of contiguous rows of f64: which problems it takes, tasks, weight and bias. The arithmetic is in
  * kernels/wide_*.inc. */
+#include "compact.inc"
+
 #include "wide.h"
 #include "grid.h"
 #include "reference_wide.h"
@@ -286,3 +288,5 @@ static void wide_run(const lnorm_problem *problem, const lnorm_data *data, const
 }
 
 const lnorm_engine lnorm_engine_wide = {"wide", wide_takes, wide_workspace, lnorm_phases, wide_tasks, wide_run};
+
+#include "compact_end.inc"
