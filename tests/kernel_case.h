@@ -86,7 +86,11 @@ int case_agrees(kernel_case *c, case_way way);
 void case_restore(kernel_case *c);
 int case_left_as_expected(const kernel_case *c, int *operand, int64_t *place);
 
-/* All instruction sets, the engine's workspace given or not, tasks in both orders. */
+/* The tables to be checked, from *index = 0 on: what runs here, of these only the one that LNORM_ISA names, if it names
+ * one. NULL after the last. */
+const lnorm_kernels *case_kernels(int *index);
+
+/* All of these, the engine's workspace given or not, tasks in both orders. */
 int case_agrees_everywhere(kernel_case *c, const lnorm_engine *engine);
 
 #endif

@@ -232,10 +232,10 @@ static void check_streamed(const lnorm_long *kernels, enum lnorm_element element
 void test_long_streams(void **state) {
     static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
     const lnorm_kernels *kernels;
-    int runs;
+    int k = 0;
     (void)state;
-    for (int k = 0; (kernels = lnorm_kernels_at(k, &runs)); k++)
-        for (size_t e = 0; runs && e < sizeof elements / sizeof *elements; e++)
+    while ((kernels = case_kernels(&k)))
+        for (size_t e = 0; e < sizeof elements / sizeof *elements; e++)
             for (size_t offset = 0; offset < 64; offset += e == 0 && offset > 8 ? 4 : 1)
                 for (int gradient = 0; gradient < 2; gradient++)
                     check_streamed(&kernels->long_rows, elements[e], offset, gradient);
