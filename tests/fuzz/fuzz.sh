@@ -35,9 +35,8 @@ for source in "$root"/src/*.c "$root"/src/isa/*.c "$root"/files/*.c "$root"/cli/
     */isa/*) extra=-fno-sanitize=undefined,address ;; # minutes of compiling; guard pages look after kernels
     esac
     [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || echo "$extra -c $source -o $object"
-done | xargs -r -P "$(getconf _NPROCESSORS_ONLN)" -L 1 "$clang" $flags
+done | xargs -r -P "${JOBS:-$("$root/tools/jobs.sh")}" -L 1 "$clang" $flags
 
-[ -w /dev/shm ] && export TMPDIR=/dev/shm # files that are flushed to no disk
 for target in "$@"; do
     case $target in
     arguments) objects="objects/src_*.o objects/files_*.o objects/cli_*.o" ;;

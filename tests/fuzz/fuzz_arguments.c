@@ -88,14 +88,14 @@ static void leave(void) {
 }
 
 static void enter(void) {
-    const char *parent = getenv("TMPDIR");
     if (*directory)
         return;
-    snprintf(directory, sizeof directory, "%s/lnorm-fuzz-XXXXXX", parent && *parent ? parent : "/tmp");
+    snprintf(directory, sizeof directory, "%s/lnorm-fuzz-XXXXXX", fuzz_directory());
     int null = open("/dev/null", O_RDWR);
     if (!mkdtemp(directory) || chdir(directory) || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         abort();
-    close(null);
+    if (null > 1)
+        close(null);
     atexit(leave);
 }
 
