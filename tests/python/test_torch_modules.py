@@ -168,6 +168,24 @@ def test_arithmetic():
         ours.set_arithmetic("quick")
 
 
+def test_gradients_of_channels_are_accurate():
+    """fast=True is for their forward pass."""
+    torch.manual_seed(1)
+    x, dy = torch.randn(2, 4, 6, 40)
+    weight = torch.randn(6)
+    for norm in (lambda *t, fast: ours.batch_norm(t[0], None, None, t[1], None, True, fast=fast),
+                 lambda *t, fast: ours.group_norm(t[0], 2, t[1], fast=fast),
+                 lambda *t, fast: ours.group_norm(t[0].mT.contiguous().mT, 2, t[1], fast=fast),
+                 lambda *t, fast: ours.instance_norm(t[0], weight=t[1], fast=fast)):
+        results = []
+        for fast in (False, True):
+            wrt = x.clone().requires_grad_(), weight.clone().requires_grad_()
+            y = norm(*wrt, fast=fast)
+            results.append((y, *torch.autograd.grad(y, wrt, dy)))
+        assert not torch.equal(results[0][0], results[1][0])
+        assert all(map(torch.equal, results[0][1:], results[1][1:]))
+
+
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_same_bits_with_any_number_of_threads(fast, dtype):
