@@ -8,6 +8,7 @@
 
 #include "kernel_case.h"
 #include "kernel_wide.h"
+#include "pairs.h"
 
 #include <math.h>
 
@@ -208,5 +209,23 @@ void test_wide_backward(void **state) {
                 backward_wide((lnorm_kind)kind, rows, n);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             backward_wide((lnorm_kind)kind, shapes[i][0], shapes[i][1]);
+    }
+}
+
+/* -- Powers of two ------------------------------------------------------------------------------------------------- */
+
+/* Reference and kernels both use lnorm_scale and lnorm_power, so against each other they prove nothing. The C library's
+ * ldexp rounds once, too. Exponents in every step of the loops, to subnormals and infinity from either end. */
+void test_wide_scale(void **state) {
+    dice d = {1};
+    (void)state;
+    for (int e = -1022; e <= 1023; e++)
+        assert_true(lnorm_power(e) == ldexp(1.0, e));
+    for (int i = 0; i < 300000; i++) {
+        int e = i < 8400 ? i / 2 - 2100 : (int)roll_below(&d, 4400) - 2200;
+        double a = i % 3 ? ldexp(roll_unit(&d), (int)roll_below(&d, 2100) - 1070) : lnorm_f64_of_bits(roll(&d) << 1);
+        double scaled = lnorm_scale(a, e), due = ldexp(a, e);
+        if (due == due ? lnorm_bits_of_f64(scaled) != lnorm_bits_of_f64(due) : scaled == scaled)
+            fail_msg("%a * 2^%d: got %a, expected %a", a, e, scaled, due);
     }
 }

@@ -4,5 +4,6 @@
 
 void test_wide_forward(void **state);
 void test_wide_backward(void **state);
+void test_wide_scale(void **state);
 
 #endif
