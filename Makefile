@@ -24,11 +24,11 @@ check: ## gets what the tests need, builds, runs every test, those of the Python
 	cd $(BUILD)/check && ctest --output-on-failure --timeout 3600 --parallel $(JOBS)
 	tools/check_python.sh $(BUILD)
 
-check-large: ## the test cases of up to 300 MB, too
+check-large: ## the test cases of up to 300 MB, and more than 2^32 elements in a mapped file
 	@tools/setup.sh check
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
-	cd $(BUILD)/check && ctest --output-on-failure -C Large -R test_cases_large
+	cd $(BUILD)/check && ctest --output-on-failure -C Large -R _large
 
 # Arguments: make accuracy ACCURACY="--results=1e6 --hunt=10"
 ACCURACY ?= --results=1e8 --hunt=300
