@@ -264,6 +264,22 @@ static int taken(int64_t rows, int64_t cols, lnorm_dtype x, lnorm_dtype weight) 
     return ((const lnorm_plan_form *)&plan)->engine == &lnorm_engine_long;
 }
 
+/* Batch norm of one sample with two long channels; running statistics, and 1 + weight, are the general form's. */
+static int takes_more(int running, int32_t weight_offset) {
+    const int64_t shape[3] = {1, 2, LEAST};
+    const lnorm_tensor x = lnorm_dense(NULL, f32, 3, shape), channels = lnorm_dense(NULL, f32, 1, shape + 1);
+    lnorm_op op = LNORM_OP_INIT;
+    lnorm_io io = LNORM_IO_INIT;
+    lnorm_plan plan;
+    op.kind = LNORM_BATCH_NORM;
+    op.weight_offset = weight_offset;
+    io.x = io.y = &x;
+    io.weight = &channels;
+    io.running_mean = running ? &channels : NULL;
+    assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
+    return ((const lnorm_plan_form *)&plan)->engine == &lnorm_engine_long;
+}
+
 void test_long_taken(void **state) {
     const int64_t huge[2] = {1, (int64_t)1 << 29};
     const lnorm_tensor x = lnorm_dense(NULL, f32, 2, huge), weight = lnorm_dense(NULL, f32, 1, huge + 1);
@@ -277,6 +293,9 @@ void test_long_taken(void **state) {
     assert_false(taken(1, LEAST - 1, f32, f32));
     assert_false(taken(1, LEAST, f64, f32));
     assert_true(taken(1, LEAST, f32, f16));
+    assert_false(takes_more(1, 0));
+    assert_false(takes_more(0, 1));
+    assert_true(takes_more(0, 0));
     io.x = io.dy = io.dx = &x;
     io.weight = io.dweight = io.dbias = &weight;
     op.pass = LNORM_BACKWARD;

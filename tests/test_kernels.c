@@ -12,6 +12,7 @@
 #include "kernel_long.h"
 #include "kernel_wide.h"
 #include "kernels/statistics.h"
+#include "stream.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -118,7 +119,7 @@ static void backward_rows(rows_shape s) {
 
 /* Every mix and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
 static void over_rows(void (*check)(rows_shape), int fast) {
-    static const int64_t cols[] = {15,  16,  17,   255,  256,  257,  272,  273,   511,
+    static const int64_t cols[] = {15,  16,  17,   128,  255,  256,  257,  272,  273,   511,
                                    768, 1000, 1041, 2056, 4096, 4097, 5000, 16385, 65537};
     for (int mix = 0; mix < MIXES; mix++)
         for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++) {
@@ -153,6 +154,16 @@ static void test_rows_fast(void **state) {
     (void)state;
     over_rows(forward_rows, 1);
     over_rows(backward_rows, 1);
+}
+
+/* Outputs that are so large that they go past the caches. */
+static void test_rows_streamed(void **state) {
+    rows_shape s = {0, LNORM_LAYER_NORM, LNORM_STREAM_BYTES / 4 / 1027 + 1, 1027, 0, 0};
+    (void)state;
+    for (s.fast = 0; s.fast < 2; s.fast++) {
+        forward_rows(s);
+        backward_rows(s);
+    }
 }
 
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
@@ -333,8 +344,8 @@ static int one_seed(const char *text) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
-        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_fast_scales),
-        cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_rows_streamed),
+        cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
         cmocka_unit_test(test_wide_scale),
         cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),
