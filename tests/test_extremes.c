@@ -104,6 +104,26 @@ static void test_many_empty_groups(void **state) {
             }
 }
 
+/* 2^58 groups of two elements, all in one place, would need more workspace than a size_t can say: they get none. */
+static void test_no_workspace_for_too_many_groups(void **state) {
+    const int64_t none[] = {0, 0};
+    (void)state;
+    for (int m = 0; m < MIXES; m++)
+        for (int many = 0; many < 2; many++) {
+            const int64_t shape[] = {many ? (int64_t)1 << 58 : 1000, 2};
+            lnorm_op op = LNORM_OP_INIT;
+            lnorm_io io = LNORM_IO_INIT;
+            lnorm_plan plan;
+            lnorm_tensor x = lnorm_dense(NULL, mixes[m].x, 2, shape), dweight = lnorm_dense(NULL, mixes[m].x, SHAPE(2));
+            x.strides = none;
+            op.pass = LNORM_BACKWARD;
+            io.x = io.dy = &x;
+            io.dweight = &dweight;
+            assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
+            assert_int_equal(lnorm_plan_workspace(&plan) == 0, many);
+        }
+}
+
 static void test_empty_is_checked(void **state) {
     scene s;
     lnorm_op op = LNORM_OP_INIT;
@@ -205,7 +225,7 @@ static void run_last_tasks(const lnorm_plan *plan, const lnorm_io *io, int all) 
 /* Runs one pass by hand and compares the groups from `first` on with each of them alone. */
 static void check_far(far_scene *f, lnorm_op op, int64_t first) {
     enum { MOST = 400 };
-    double x[MOST], dy[MOST], expected[MOST];
+    double x[MOST] = {0}, dy[MOST] = {0}, expected[MOST] = {0};
     lnorm_io io, alone;
     lnorm_plan plan;
     lnorm_tensor row_x = lnorm_dense(x, f->x.dtype, SHAPE(1, f->size)), row_dy = row_x, row_out = row_x;
@@ -309,6 +329,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_many_empty_groups),
+        cmocka_unit_test(test_no_workspace_for_too_many_groups),
         cmocka_unit_test(test_empty_is_checked),
 #if defined __unix__ && UINTPTR_MAX > UINT32_MAX
         cmocka_unit_test(test_far_rows),
