@@ -54,10 +54,11 @@ static int runs_here(const lnorm_kernels *kernels) {
 #if LNORM_TARGET_X86
     __builtin_cpu_init();
 #endif
-#define ISA(name, built, runs) IF_BUILT(built)(if (kernels == &lnorm_kernels_##name) return runs;)
+    return 0
+#define ISA(name, built, runs) IF_BUILT(built)(|| (kernels == &lnorm_kernels_##name && (runs)))
 #include "lists/isas.def"
 #undef ISA
-    return 0;
+        ;
 }
 
 const lnorm_kernels *lnorm_kernels_at(int index, int *runs) {

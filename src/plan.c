@@ -49,13 +49,14 @@ int64_t lnorm_tasks(const lnorm_engine *engine, const lnorm_problem *problem, in
     return engine->tasks(problem, phase);
 }
 
+/* The first that takes the problem; the reference takes every one. */
 static const lnorm_engine *engine_for(const lnorm_problem *problem) {
-    static const lnorm_engine *const engines[] = {&lnorm_engine_long, &lnorm_engine_rows, &lnorm_engine_columns,
-                                                  &lnorm_engine_general, &lnorm_engine_wide};
-    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
-        if (engines[i]->takes(problem))
-            return engines[i];
-    return &lnorm_engine_reference;
+    static const lnorm_engine *const engines[] = {&lnorm_engine_long,    &lnorm_engine_rows, &lnorm_engine_columns,
+                                                  &lnorm_engine_general, &lnorm_engine_wide, &lnorm_engine_reference};
+    const lnorm_engine *const *engine = engines;
+    while (!(*engine)->takes(problem))
+        engine++;
+    return *engine;
 }
 
 /* Says which instruction sets there are, and which was asked for when nobody has changed the variable since; or that

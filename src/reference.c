@@ -335,8 +335,6 @@ static void finish_forward(const group_view *view) {
 
 static void finish_backward(const group_view *view) {
     const group_record *s = view->record;
-    if (!has(view, LNORM_DX))
-        return;
     for (int64_t i = 0; i < view->space->count; i++)
         put(view, LNORM_DX, i, s->r * (constant(view) ? g(view, i) : project(view, i, g(view, i), s->c1, s->c2)));
 }

@@ -241,7 +241,7 @@ static float dx_of(const lnorm_problem *problem, const fast_record *s, float g, 
 }
 
 static void finish_backward(const lnorm_wide_run *run, const fast_record *s) {
-    for (int64_t first = 0; has(run, LNORM_DX) && first < run->space->count; first += LNORM_BLOCK) {
+    for (int64_t first = 0; first < run->space->count; first += LNORM_BLOCK) {
         float dx[LNORM_BLOCK], xhat[LNORM_BLOCK];
         int length = lnorm_wide_length(run->space->count, first);
         read_g(run, first, length, dx);

@@ -110,8 +110,6 @@ static void wide_finish_backward(const lnorm_wide_run *run, const lnorm_wide_rec
     wide_block block;
     lnorm_wide_means g = {{0.0, 0.0}, {0.0, 0.0}, 0, 0};
     double dx[LNORM_BLOCK];
-    if (!lnorm_has(run->problem, LNORM_DX))
-        return;
     if (!wide_constant(run->problem))
         g = wide_means(run, record, LNORM_DY);
     for (block.first = 0; block.first < run->space->count; block.first += LNORM_BLOCK) {
