@@ -98,7 +98,7 @@ LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_
 }
 
 /* While column k is summed, its share of the next window's rows, which begin where the walk stands. */
-static inline void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
+LNORM_INLINE void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
     const int64_t size = ln_size_of(&w->s->b, LNORM_X), each = LN_WINDOW_ROWS / LN_WINDOW_COLUMNS;
     const ln_cursor cursor = ln_cursor_at(&w->s->b, LNORM_X, walk);
     const char *at = w->s->b.data->at[LNORM_X] + (cursor.offset + w->first) * size;

@@ -5,9 +5,9 @@
 /* -- Moving ------------------------------------------------------------------------------------------------------- */
 
 /* n elements of each of `lanes` lanes. Strides in bytes; the loop that takes the smaller steps is the inner one. */
-static inline void ln_move(const size_t size, const lnorm_loops *loops, char *to, int64_t to_stride, int64_t to_lane,
-                           const char *from, int64_t from_stride, int64_t from_lane, int64_t n, int lanes,
-                           int lanes_inside) {
+LNORM_INLINE void ln_move(const size_t size, const lnorm_loops *loops, char *to, int64_t to_stride, int64_t to_lane,
+                          const char *from, int64_t from_stride, int64_t from_lane, int64_t n, int lanes,
+                          int lanes_inside) {
     const int64_t bytes = (int64_t)size;
     if (lanes_inside && size < 8 && from_lane == bytes && to_stride == bytes) {
         loops->turn(bytes, to, to_lane, from, from_stride, n, lanes);

@@ -3,6 +3,7 @@
 #define LNORM_KERNELS_COLUMNS_H
 
 #include "../columns.h"
+#include "../simd/isa_build.h"
 #include "bundle.h"
 #include "fast.h"
 
@@ -79,7 +80,7 @@ typedef struct ln_sweep {
 
 /* Of the `left` rows from here on, asks for those that `rows` rows will reach LN_AHEAD rows later, unless the machine
  * sees by itself what comes. */
-static inline void ln_prefetch_rows(const char *at, int64_t stride, int64_t rows, int64_t left, int64_t bytes) {
+LNORM_INLINE void ln_prefetch_rows(const char *at, int64_t stride, int64_t rows, int64_t left, int64_t bytes) {
     for (int64_t k = 0; k < rows && LN_AHEAD + k < left && ln_distance(stride) > bytes; k++)
         for (int64_t line = 0; line < bytes; line += LNORM_LINE)
             LNORM_PREFETCH(at, (LN_AHEAD + k) * stride + line);
