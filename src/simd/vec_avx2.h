@@ -15,7 +15,7 @@
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
- *   vd_turn_16(to, p, from, q) the same for 16 bits
+ *   vd_turn_16(to, p, from, q) the same for 16 bits; rows of `to` may overlap: they are written in increasing order
  *
  * and, for the wide arithmetic only:
  *
