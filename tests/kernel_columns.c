@@ -149,7 +149,8 @@ void test_columns_backward(void **state) {
                 check_columns_backward(rows[i], columns[k], kinds[kind], (i + k) % 4 == 0);
 }
 
-/* Rows around lanes, few rows, blocks and their tree; columns around vectors, tiles and strips. */
+/* Rows around lanes, few rows, blocks and their tree; columns around vectors, tiles and strips. Large tensors are
+ * accurate and fast in turn. */
 void test_columns(void **state) {
     static const int64_t rows[] = {2, 3, 7, 8, 9, 15, 16, 17, 33, 255, 256, 257, 700, 1300};
     static const int64_t columns[] = {3, 4, 5, 8, 15, 17, 32, 67, 130, 259};
@@ -159,9 +160,12 @@ void test_columns(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
             for (int kind = 0; kind < 3; kind++, turn++)
-                for (int fast = 0; fast < 2; fast++)
+                for (int fast = 0; fast < 2; fast++) {
+                    if (rows[i] * columns[k] > 1 << 15 && (fast + turn) % 2)
+                        continue;
                     check_columns(rows[i], columns[k], kinds[kind],
                                   turn % 3 == 0 ? turn / 3 % 3 : (turn / 3 + turn) % 3, turn % 4 == 0, fast);
+                }
 }
 
 /* Group norm of a channels-last [samples, groups*channels, height, width]. */
@@ -189,7 +193,7 @@ static void check_channels(const int64_t size[4], int element, int wild, int fas
 }
 
 /* Small groups, and those that go by windows: channels around a square and a window's, rows around a block and a
- * window's. */
+ * window's. The large ones are wild either when accurate or when fast. */
 void test_channels(void **state) {
     static const int64_t small[][4] = {{2, 3, 5, 7},  {3, 2, 1, 49}, {4, 33, 7, 7}, {5, 1, 16, 17}, {8, 2, 3, 100},
                                        {17, 2, 9, 9}, {64, 5, 2, 2}, {7, 40, 5, 5}, {16, 2, 16, 16}, {256, 1, 5, 10}};
@@ -203,7 +207,8 @@ void test_channels(void **state) {
                 for (size_t i = 0; i < sizeof small / sizeof *small; i++)
                     check_channels(small[i], element, wild, fast);
                 for (size_t i = 0; i < sizeof large / sizeof *large; i++)
-                    check_channels(large[i], element, wild, fast);
+                    if (!wild || (i + (size_t)element) % 2 == (size_t)fast)
+                        check_channels(large[i], element, wild, fast);
             }
 }
 

@@ -117,7 +117,9 @@ static void backward_rows(rows_shape s) {
     case_end(&c);
 }
 
-/* Every mix and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. */
+/* Every mix and kind, with rows that differ in path, for every length of a tail, around a block, and beyond. From 4096
+ * columns on, where a length changes the tree of blocks only, each meets a third of the mixes, among them one of every
+ * element type; beyond 2^14 columns there are no wild rows. */
 static void over_rows(void (*check)(rows_shape), int fast) {
     static const int64_t cols[] = {15,  16,  17,   128,  255,  256,  257,  272,  273,   511,
                                    768, 1000, 1041, 2056, 4096, 4097, 5000, 16385, 65537};
@@ -132,10 +134,10 @@ static void over_rows(void (*check)(rows_shape), int fast) {
             for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
                 s.cols = cols[i];
                 s.rows = s.cols < 100 ? 40 : s.cols < 5000 ? 7 : 2;
-                s.wild = 0;
-                check(s);
-                s.wild = 1;
-                check(s);
+                if (s.cols >= 4096 && ((int)i + mix + kind) % 3)
+                    continue;
+                for (s.wild = 0; s.wild < (s.cols > 1 << 14 ? 1 : 2); s.wild++)
+                    check(s);
             }
         }
 }
@@ -206,7 +208,8 @@ static void test_fast_scales(void **state) {
         }
 }
 
-/* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns. */
+/* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns, each
+ * with a third of the mixes. */
 static void test_many_rows(void **state) {
     static const int64_t shapes[][2] = {{63, 5},   {64, 17},  {65, 3},   {129, 33}, {200, 40}, {450, 3},  {2048, 3},
                                         {2049, 2}, {4500, 3}, {9000, 1}, {70, 513}, {70, 682}, {3, 2049}, {0, 5},
@@ -214,6 +217,8 @@ static void test_many_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int mix = 0; mix < MIXES; mix++) {
+            if (shapes[i][1] > 500 && ((int)i + mix) % 3)
+                continue;
             rows_shape s = {mix, i % 3 ? LNORM_LAYER_NORM : LNORM_RMS_NORM, shapes[i][0], shapes[i][1], 0, 0};
             for (s.fast = 0; s.fast < 2; s.fast++) {
                 s.wild = 0;
