@@ -158,10 +158,10 @@ static int64_t pitch_of(const lnorm_problem *problem, enum lnorm_operand operand
 /* Column `first` of a row; NULL where the operand is absent. */
 static char *place_of(const long_form *form, enum lnorm_operand operand, int64_t row, int64_t first) {
     const lnorm_operand_form *operand_form = &form->problem->operand[operand];
-    int64_t offset = row * pitch_of(form->problem, operand);
-    if (!lnorm_has(form->problem, operand))
+    int64_t offset;
+    if (!lnorm_has(form->problem, operand)) /* then its strides are nothing */
         return NULL;
-    offset += first * operand_form->stride[form->problem->element.axis[0]];
+    offset = row * pitch_of(form->problem, operand) + first * operand_form->stride[form->problem->element.axis[0]];
     return form->data->at[operand] + offset * (int64_t)lnorm_element_size((enum lnorm_element)operand_form->element);
 }
 
