@@ -4,7 +4,7 @@ CMAKE ?= cmake
 PREFIX ?= /usr/local
 JOBS := $(shell tools/jobs.sh)
 
-.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent check-python accuracy bench dist install clean help
+.PHONY: all demo check check-large check-fuzz check-sanitizers check-coverage check-independent check-python check-wheels accuracy bench dist install clean help
 
 all: ## the libraries, the program lnorm and the examples
 	$(CMAKE) -S . -B $(BUILD)
@@ -54,6 +54,9 @@ check-independent: ## all test vectors against the implementation in Python (som
 
 check-python: ## the Python package: builds its wheel, installs it below build/ and runs tests/python
 	tools/check_python.sh $(BUILD)
+
+check-wheels: ## the wheel, once, in every Python from 3.11 on that is found, with its oldest NumPy and the newest
+	tools/check_wheels.sh $(BUILD)
 
 # Arguments for the benchmark: make bench BENCH="--quick --cases dram". For oneDNN: BENCH_OPTIONS=-DLNORM_ONEDNN=PREFIX.
 PYTHON ?= python3
