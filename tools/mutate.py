@@ -51,11 +51,8 @@ PARTS = {
              "elements block rows_short rows_forward runs rows_fast rows_fast_means rows_fast_backward"),
     "long": (".name = LNORM_ISA_STRING, .long_rows = {ln_long_sum, ln_long_forward, ln_long_backward}, .add = ln_add, "
              ".store = ln_store_sums, .contracts = ln_contracts", "elements block long contracts"),
-    "general": (".wide = &LNORM_ISA_EXPAND(lnorm_kernels_wide, LNORM_ISA_SUFFIX), .general = ln_general_task",
-                "elements block runs rows_fast blocks gather general_groups general_affine general"),
-    "columns": (".columns = ln_columns_task",
-                "elements block runs rows_fast blocks gather general_groups general_affine columns_statistics channels "
-                "columns_forward columns_backward"),
+    "loops": (".wide = &LNORM_ISA_EXPAND(lnorm_kernels_wide, LNORM_ISA_SUFFIX), .loops = &ln_loops",
+              "elements block runs rows_fast blocks general_loops columns_loops loops"),
 }
 PART = """#include "../kernels.h"
 #include "../simd/isa_build.h"
@@ -209,8 +206,8 @@ class Workshop:
         self.one_isa(isa)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             subprocess.run(["cmake", "-G", "Ninja", "-S", self.tree, "-B", self.build, "-DLNORM_TESTS=ON",
-                            "-DLNORM_EXAMPLES=OFF", "-DLNORM_SCALAR=OFF", "-DLNORM_HAVE_SIMDE=", "-DCMAKE_BUILD_TYPE=None",
-                            "-DCMAKE_C_FLAGS=-O2 -w"], check=True, stdout=subprocess.DEVNULL)
+                            "-DLNORM_EXAMPLES=OFF", "-DLNORM_SCALAR=OFF", "-DLNORM_HAVE_SIMDE=",
+                            "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O2 -w"], check=True, stdout=subprocess.DEVNULL)
         if not self.make("liblnorm.a"):
             sys.exit("mutate.py: the sources do not build")
         self.original = self.code()
@@ -359,8 +356,13 @@ class Campaign:
                 known.add(key)
                 chosen.append((text, mutant))
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            for future in [pool.submit(self.one, *one) for one in chosen]:
-                future.result()
+            futures = [pool.submit(self.one, *one) for one in chosen]
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    future.result()
+            except BaseException:  # what stops one stops all
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def main():
