@@ -138,6 +138,10 @@ static void over_rows(void (*check)(rows_shape), int fast) {
                     continue;
                 for (s.wild = 0; s.wild < (s.cols > 1 << 14 ? 1 : 2); s.wild++)
                     check(s);
+                s.rows = 1; /* a lone row has a way of its own */
+                s.wild = 0;
+                if (s.cols < 4096)
+                    check(s);
             }
         }
 }
