@@ -320,6 +320,9 @@ static void refused_backward(const scene *s, function *f, int kind, size_t size)
         c = legal;
         c.dbias = (char *)c.dweight + size;
         refused_call(s, f, c);
+        c = legal;
+        c.weight = c.dbias;
+        refused_call(s, f, c);
     }
 }
 
