@@ -167,6 +167,30 @@ void test_long_backward(void **state) {
     over_long_rows(backward_long);
 }
 
+/* Gradients of each narrow type are added to, with columns left that are no whole vector: the last ones of a chunk that
+ * is not full, far into it. */
+void test_long_accumulated(void **state) {
+    const int64_t shape[2] = {1, LEAST + 601};
+    const lnorm_dtype types[] = {f32, f16, bf16};
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        const long_case l = {.kind = LNORM_LAYER_NORM, .rows = shape[0], .cols = shape[1], .seed = 200 + i};
+        kernel_case c;
+        case_begin(&c, l.seed, l.kind, LNORM_BACKWARD);
+        c.op.accumulate = 1;
+        case_add(&c, LNORM_X, f32, 2, shape, LAYOUT_DENSE);
+        case_fill(&c, LNORM_X, 0, 0);
+        case_add(&c, LNORM_DY, f32, 2, shape, LAYOUT_DENSE);
+        case_fill(&c, LNORM_DY, 0, 0);
+        for (int k = 0; k < 2; k++) {
+            const enum lnorm_operand gradient = k ? LNORM_DBIAS : LNORM_DWEIGHT;
+            case_add(&c, gradient, types[i], 1, &shape[1], LAYOUT_DENSE);
+            case_fill_flavour(&c, gradient, 0);
+        }
+        check_long(&c, l);
+    }
+}
+
 /* -- Past the caches ---------------------------------------------------------------------------------------------- */
 
 enum { STREAMED = 600 }; /* columns at most: more than two blocks */
