@@ -10,7 +10,7 @@
 
 /* Where the n rows from the walk on begin. */
 void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
-                         const char **row) {
+                     const char **row) {
     const int64_t size = ln_size_of(&s->b, operand);
     ln_cursor cursor = ln_cursor_at(&s->b, operand, walk);
     int64_t run;
@@ -25,7 +25,7 @@ void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_w
 
 /* The rows of a lane: where they are, or copies where that is not f32 or ends within a vector. */
 void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n,
-                            int lane, ln_lane_rows *rows) {
+                        int lane, ln_lane_rows *rows) {
     const enum lnorm_element element = ln_element_of(&s->b, operand);
     const int copied = rows->packed || element != LNORM_ELEMENT_F32 || s->columns < s->padded;
     rows->count = n > lane ? (int)lnorm_parts(n - lane, LNORM_LANES) : 0;

@@ -100,34 +100,6 @@ static void ln_affine_strip(const lnorm_loops *loops, const lnorm_problem *probl
 
 /* -- Entries with inner axes -------------------------------------------------------------------------------------- */
 
-static ln_pair ln_sum_dy(const ln_bundle *b, const char *dy, int64_t n) {
-    ln_pair sum;
-    b->loops->sum_block(ln_element_of(b, LNORM_DY), LN_SUM_OF_X, dy, n, 0.0, &sum);
-    return sum;
-}
-
-/* Trees over the inner axes of every lane: the sums of dy (a) and of dy*xhat (b; only where dweight is wanted). */
-static void ln_sum_inner(const ln_bundle *b, int dweight, const ln_record *s, ln_pair *total) {
-    ln_tree_pair tree[LNORM_BUNDLE];
-    ln_tile x, dy;
-    ln_walk walk = ln_walk_from(b, 0);
-    int64_t count = b->space->count;
-    for (int lane = 0; lane < b->lanes; lane++)
-        ln_clear_trees(&tree[lane]);
-    for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
-        int64_t n = ln_block_length(count, first);
-        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
-        if (dweight)
-            lnorm_gather(b, LNORM_X, &walk, n, &x);
-        for (int lane = 0; lane < b->lanes; lane++)
-            ln_push_pair(&tree[lane], dweight ? lnorm_sum_gradient(b, x.at[lane], dy.at[lane], NULL, n, &s[lane])
-                                              : ln_sum_dy(b, dy.at[lane], n));
-        ln_walk_on(&walk, n);
-    }
-    for (int lane = 0; lane < b->lanes; lane++)
-        total[lane] = ln_total_of(&tree[lane]);
-}
-
 /* One outer index: one partial for each lane, added to the sums of its block. */
 static void ln_add_outer(ln_bundle *b, const lnorm_affine_job *job, int64_t entry, int64_t outer, ln_pair *block) {
     const lnorm_problem *problem = b->problem;
@@ -137,7 +109,7 @@ static void ln_add_outer(ln_bundle *b, const lnorm_affine_job *job, int64_t entr
     if (job->dweight)
         ln_records_of(b->loops, problem, b->data, group, b->axis, b->lanes, s);
     ln_set_base(b, &job->entries, entry, &job->outer, outer);
-    ln_sum_inner(b, job->dweight, s, partial);
+    lnorm_gradient_sums(b, 0, job->dweight, s, partial);
     for (int lane = 0; lane < b->lanes; lane++) {
         block[lane].a = block[lane].a + partial[lane].a;
         block[lane].b = block[lane].b + partial[lane].b;

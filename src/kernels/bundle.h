@@ -320,9 +320,9 @@ void lnorm_groups_forward(const ln_bundle *b);
 /* dx of every lane; `s` holds the statistics. */
 void lnorm_groups_backward(const ln_bundle *b, ln_record *s);
 
-/* The sums of g and of g*xhat of a block of x and dy that is narrow still; weight NULL: g = dy. */
-ln_pair lnorm_sum_gradient(const ln_bundle *b, const char *x, const char *dy, const double *weight, int64_t n,
-                           const ln_record *s);
+/* Trees over what every lane walks: the sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s`
+ * holds the statistics). g = dy*weight where `weighted`, otherwise dy. */
+void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total);
 
 void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task);
 
