@@ -83,8 +83,9 @@ CALLS = [("test_running", [], 6), ("test_refused_op", [], 6), ("test_refused_ten
          ("test_extremes", [], 6), ("test_layer", [], 6), ("test_cases", [], 10), ("test_pool", [], 10)]
 LAST = [("test_cases", [], 10), ("fuzz_calls", ["-draws=2000", "tests/fuzz/calls"], 20), ("same_bits.sh", [], 30),
         ("test_guards", [], 60)]
-LAST_OF_CALLS = [("test_processes", [], 6), ("fuzz_calls", ["-draws=2000", "tests/fuzz/calls"], 20),
-                 ("test_layouts", [], 20), ("same_bits.sh", [], 30), ("test_plan", [], 60), ("test_threads", [], 90)]
+LAST_OF_CALLS = [("test_processes", [], 6), ("test_faults", [], 20),
+                 ("fuzz_calls", ["-draws=2000", "tests/fuzz/calls"], 20), ("test_layouts", [], 20),
+                 ("same_bits.sh", [], 30), ("test_plan", [], 60), ("test_threads", [], 90)]
 # What of test_kernels a file needs, by the beginning of its name, and whether test_exact.
 KERNELS = [("wide", ["test_wide*"]), ("long", ["test_long*"]),
            ("rows_fast", ["test_fast*", "test_rows_fast", "test_many_rows", "test_c*", "test_drawn"]),
