@@ -52,6 +52,3 @@ if(lnorm_unlisted OR lnorm_missing)
     message(FATAL_ERROR "cmake/sources.cmake and the directory src/ differ.\n"
         "not in the list: ${lnorm_unlisted}\nnot in the directory: ${lnorm_missing}")
 endif()
-
-set(LNORM_KERNEL_SOURCES ${LNORM_SOURCES})
-list(FILTER LNORM_KERNEL_SOURCES INCLUDE REGEX "^src/isa/")

@@ -52,7 +52,7 @@ nm "$static" | awk '/:$/ { object = $1 } $1 == "U" && $2 !~ /^lnorm_/ { print ob
         pthread_mutex_lock pthread_mutex_unlock pthread_cond_init pthread_cond_destroy pthread_cond_wait \
         pthread_cond_signal pthread_cond_broadcast; do echo "pool.c.o: $name"; done)" |
     sed 's/.* //; s/^__\(.*\)_chk$/\1/' |
-    grep -v '^_GLOBAL_OFFSET_TABLE_$\|^__stack_chk_fail$\|^__cpu_' | sort -u >"$work/asked"
+    grep -v '^_GLOBAL_OFFSET_TABLE_$\|^__stack_chk_fail$' | sort -u >"$work/asked"
 printf '%s\n' fegetenv fesetenv frexp getenv ldexp memcpy memmove memset snprintf sqrt strcmp strlen vsnprintf >"$work/allowed"
 comm -23 "$work/asked" "$work/allowed" >"$work/surplus"
 same "functions of the C library (<) that the core has no need for" "$work/surplus" "$work/empty"
