@@ -5,6 +5,8 @@
  * Small groups are transposed as wholes. Of larger ones a window of rows is, and blocks are summed as soon as all of
  * their rows are there; the few that begin in one channel and end in the next are gathered by themselves. The tree
  * wants the blocks in order: their sums wait for that. */
+#include "compact.inc"
+
 #include "kernels/loops.h"
 
 /* `rows` rows of `columns` columns from column `first` on, `walk` standing at the first of the rows. */
@@ -230,3 +232,5 @@ void lnorm_computed_channels(ln_columns *s) {
         for (int group = 0; group < s->groups;)
             group += ln_small_groups(s, group);
 }
+
+#include "compact_end.inc"

@@ -3,6 +3,8 @@
  *
  * Backward, where dweight and dbias have an entry for every column, phase 2 computes them and dx, strip by strip. Where
  * not, they are the general form's: phase 0 leaves the statistics in the workspace, phase 1 is that form's. */
+#include "compact.inc"
+
 #include "general.h"
 #include "kernels/loops.h"
 
@@ -95,3 +97,5 @@ static void columns_run(const lnorm_problem *problem, const lnorm_data *data, co
 
 const lnorm_engine lnorm_engine_columns = {"columns", columns_takes, columns_workspace, lnorm_phases, columns_tasks,
                                            columns_run};
+
+#include "compact_end.inc"

@@ -1,4 +1,6 @@
 /* Columns, backward: sums of the gradients over a strip, then dx, row by row. */
+#include "compact.inc"
+
 #include "kernels/loops.h"
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
@@ -168,3 +170,5 @@ void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
     if (lnorm_has(s->b.problem, LNORM_DX))
         ln_column_dx(s, by_row);
 }
+
+#include "compact_end.inc"

@@ -1,3 +1,5 @@
+#include "compact.inc"
+
 #include "message.h"
 #include "environment.h"
 
@@ -100,3 +102,5 @@ lnorm_status lnorm_copy_struct(void *known, size_t size, const void *given, cons
         memcpy(known, given, size);
     return status;
 }
+
+#include "compact_end.inc"

@@ -1,3 +1,5 @@
+#include "compact.inc"
+
 #include "tensor.h"
 #include "access.h"
 #include "message.h"
@@ -230,3 +232,5 @@ lnorm_status lnorm_tensor_broadcast(lnorm_operand_form *form, const char *name, 
                 *used |= 1u << a;
     return LNORM_OK;
 }
+
+#include "compact_end.inc"
