@@ -256,6 +256,7 @@ static void test_drawn(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 3000; seed++)
         check_drawn(seed);
+    check_drawn(17249); /* weight by row, dbias by column */
 }
 
 /* -- Rounding ----------------------------------------------------------------------------------------------------- */
