@@ -12,6 +12,7 @@ set(LNORM_SOURCES
     src/gather.c
     src/general.c
     src/general_affine.c
+    src/general_backward.c
     src/general_groups.c
     src/layer.c
     src/level1.c

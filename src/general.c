@@ -6,7 +6,7 @@
 #include "kernels/loops.h"
 
 static int general_takes(const lnorm_problem *problem) {
-    return !problem->wide && (problem->pass == LNORM_FORWARD || (problem->pass == LNORM_BACKWARD && !problem->fast));
+    return !problem->wide && problem->pass <= LNORM_BACKWARD;
 }
 
 static int wants_affine(const lnorm_problem *problem) {

@@ -33,7 +33,7 @@ static inline lnorm_affine_job lnorm_affine_job_of(const lnorm_problem *problem,
                             lnorm_space_of(problem, own & ~problem->reduced), 0};
     if (job.inner.axes == 0) {
         job.strip = LNORM_STRIP_DOUBLES / lnorm_strip_levels(lnorm_parts(job.outer.count, LNORM_ROW_BLOCK));
-        job.strip = job.strip < LNORM_STRIP_MAX ? job.strip : LNORM_STRIP_MAX;
+        job.strip = job.strip < LNORM_STRIP_MAX ? job.strip / LNORM_LANES * LNORM_LANES : LNORM_STRIP_MAX;
     }
     return job;
 }

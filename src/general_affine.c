@@ -27,39 +27,76 @@ static void ln_records_of(const lnorm_loops *loops, const lnorm_problem *problem
 
 /* -- Strips ------------------------------------------------------------------------------------------------------- */
 
-/* Adds the n terms of one outer index, whose x and dy are narrow still, to the sums. */
-static void ln_add_lane(const ln_bundle *b, const lnorm_affine_job *job, const char *x, const char *dy,
-                        const ln_record *s, int64_t n, double *dweight, double *dbias) {
+/* The sums of a strip, and what it is made of. */
+typedef struct ln_strip_sums {
+    ln_bundle b;
+    const lnorm_affine_job *job;
+    ln_walk walk; /* its first entry */
+    int64_t fixed, n;
+    double *dweight, *dbias;                                     /* of this block of outer indices */
+    float products[LNORM_ROW_GROUP][LNORM_STRIP_MAX], dy[LNORM_ROW_GROUP][LNORM_STRIP_MAX]; /* fast: of eight of them */
+} ln_strip_sums;
+
+/* Adds the terms of one outer index, whose x and dy are narrow still, to the sums. */
+static void ln_add_lane(ln_strip_sums *strip, const char *x, const char *dy, const ln_record *s) {
+    const ln_bundle *b = &strip->b;
     double wide_x[LNORM_BLOCK], wide_dy[LNORM_BLOCK];
-    b->loops->widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
-    if (job->dweight) {
-        b->loops->widen(ln_element_of(b, LNORM_X), x, wide_x, n);
-        b->loops->add_product(dweight, wide_x, wide_dy, s, n);
+    b->loops->widen(ln_element_of(b, LNORM_DY), dy, wide_dy, strip->n);
+    if (strip->job->dweight) {
+        b->loops->widen(ln_element_of(b, LNORM_X), x, wide_x, strip->n);
+        b->loops->add_product(strip->dweight, wide_x, wide_dy, s, strip->n);
     }
-    if (job->dbias)
-        b->loops->add(dbias, wide_dy, n);
+    if (strip->job->dbias)
+        b->loops->add(strip->dbias, wide_dy, strip->n);
 }
 
-/* One block of 64 outer indices from `first`, for the strip that `walk` stands at. */
-static void ln_strip_block(const ln_bundle *strip, const lnorm_affine_job *job, int64_t fixed, const ln_walk *walk,
-                           int64_t first, int64_t n, double *dweight, double *dbias) {
-    const lnorm_problem *problem = strip->problem;
+/* The same in the fast arithmetic, of number `k` of eight outer indices; they are added with the `last`. */
+static void ln_add_fast_lane(ln_strip_sums *strip, const char *x, const char *dy, const ln_record *s, int k, int last) {
+    const ln_bundle *b = &strip->b;
+    float copy_x[LNORM_BLOCK], copy_dy[LNORM_BLOCK];
+    ln_terms f = {.s = s, .n = strip->n};
+    f.dy = lnorm_block_as_f32(b, LNORM_DY, dy, strip->n, copy_dy);
+    memcpy(strip->dy[k], f.dy, (size_t)strip->n * sizeof *f.dy);
+    if (strip->job->dweight) {
+        f.x = lnorm_block_as_f32(b, LNORM_X, x, strip->n, copy_x);
+        f.form = ln_fast_form_of(s);
+        lnorm_fast_products(b, &f, strip->products[k]);
+    }
+    if (!last)
+        return;
+    memset(strip->dy + k + 1, 0, (size_t)(LNORM_ROW_GROUP - 1 - k) * sizeof strip->dy[0]);
+    memset(strip->products + k + 1, 0, (size_t)(LNORM_ROW_GROUP - 1 - k) * sizeof strip->products[0]);
+    if (strip->job->dweight)
+        b->loops->add_eight(strip->dweight, strip->products[0], LNORM_STRIP_MAX, strip->n);
+    if (strip->job->dbias)
+        b->loops->add_eight(strip->dbias, strip->dy[0], LNORM_STRIP_MAX, strip->n);
+}
+
+/* One block of 64 outer indices from `first`. */
+static void ln_strip_block(ln_strip_sums *strip, int64_t first) {
+    const lnorm_affine_job *job = strip->job;
+    const lnorm_problem *problem = strip->b.problem;
     int64_t rest = job->outer.count - first, end = first + (rest < LNORM_ROW_BLOCK ? rest : LNORM_ROW_BLOCK);
-    int64_t fixed_group = ln_group_part(problem, &job->fixed, fixed);
+    int64_t fixed_group = ln_group_part(problem, &job->fixed, strip->fixed);
     ln_record s[LNORM_BUNDLE];
     ln_tile x, dy;
-    ln_bundle b = *strip;
-    for (int64_t outer = first; outer < end; outer += b.lanes) {
-        b.lanes = ln_lanes_from(problem, &job->outer, outer, end, &b.axis);
-        ln_set_base(&b, &job->fixed, fixed, &job->outer, outer);
-        lnorm_gather(&b, LNORM_DY, walk, n, &dy);
+    ln_bundle *b = &strip->b;
+    for (int64_t outer = first; outer < end; outer += b->lanes) {
+        b->lanes = ln_lanes_from(problem, &job->outer, outer, end, &b->axis);
+        ln_set_base(b, &job->fixed, strip->fixed, &job->outer, outer);
+        lnorm_gather(b, LNORM_DY, &strip->walk, strip->n, &dy);
         if (job->dweight) {
             int64_t group = fixed_group + ln_group_part(problem, &job->outer, outer);
-            ln_records_of(b.loops, problem, b.data, group, b.axis, b.lanes, s);
-            lnorm_gather(&b, LNORM_X, walk, n, &x);
+            ln_records_of(b->loops, problem, b->data, group, b->axis, b->lanes, s);
+            lnorm_gather(b, LNORM_X, &strip->walk, strip->n, &x);
         }
-        for (int lane = 0; lane < b.lanes; lane++)
-            ln_add_lane(&b, job, x.at[lane], dy.at[lane], &s[lane], n, dweight, dbias);
+        for (int lane = 0; lane < b->lanes; lane++) {
+            int k = (int)((outer + lane - first) % LNORM_ROW_GROUP), last = outer + lane + 1 == end;
+            if (problem->fast)
+                ln_add_fast_lane(strip, x.at[lane], dy.at[lane], &s[lane], k, last || k + 1 == LNORM_ROW_GROUP);
+            else
+                ln_add_lane(strip, x.at[lane], dy.at[lane], &s[lane]);
+        }
     }
 }
 
@@ -83,11 +120,19 @@ static void ln_affine_strip(const lnorm_loops *loops, const lnorm_problem *probl
     int64_t first = task % strips * job->strip, rest = problem->element.count - first;
     int64_t n = rest < job->strip ? rest : job->strip;
     lnorm_strip dweight = {sums[0], n, job->strip, 0, 0}, dbias = {sums[1], n, job->strip, 0, 0};
+    ln_strip_sums strip;
     ln_bundle b = {
         .loops = loops, .problem = problem, .data = data, .space = &problem->element, .lanes = 1, .axis = -1};
     ln_walk walk = ln_walk_from(&b, first);
+    strip.b = b;
+    strip.job = job;
+    strip.walk = walk;
+    strip.fixed = fixed;
+    strip.n = n;
     for (int64_t outer = 0; outer < job->outer.count; outer += LNORM_ROW_BLOCK) {
-        ln_strip_block(&b, job, fixed, &walk, outer, n, lnorm_strip_block(&dweight), lnorm_strip_block(&dbias));
+        strip.dweight = lnorm_strip_block(&dweight);
+        strip.dbias = lnorm_strip_block(&dbias);
+        ln_strip_block(&strip, outer);
         lnorm_strip_push(&dweight, loops->add);
         lnorm_strip_push(&dbias, loops->add);
     }

@@ -1,4 +1,4 @@
-/* The general form, group by group: statistics, y, dx. Blocks of 256 elements are gathered to the stack, and go through
+/* The general form, group by group: statistics and y. Blocks of 256 elements are gathered to the stack, and go through
  * the same sums as those of contiguous rows. */
 #include "kernels/loops.h"
 
@@ -285,90 +285,4 @@ void lnorm_groups_forward(const ln_bundle *b) {
         ln_forward_runs(b, s);
     else if (lnorm_has(b->problem, LNORM_Y))
         ln_forward_blocks(b, s);
-}
-
-/* -- dx ----------------------------------------------------------------------------------------------------------- */
-
-/* The sums of g and of g*xhat of a block of x and dy that is narrow still; weight NULL: g = dy. */
-static ln_pair ln_sum_gradient_of(const ln_bundle *b, const char *x, const char *dy, const double *weight, int64_t n,
-                                  const ln_record *s) {
-    double wide_x[LNORM_BLOCK], wide_dy[LNORM_BLOCK];
-    b->loops->widen(ln_element_of(b, LNORM_X), x, wide_x, n);
-    b->loops->widen(ln_element_of(b, LNORM_DY), dy, wide_dy, n);
-    return b->loops->sum_gradient(wide_x, wide_dy, weight, n, s);
-}
-
-static ln_pair ln_sum_dy(const ln_bundle *b, const char *dy, int64_t n) {
-    ln_pair sum;
-    b->loops->sum_block(ln_element_of(b, LNORM_DY), LN_SUM_OF_X, dy, n, 0.0, &sum);
-    return sum;
-}
-
-void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total) {
-    double buffer[LNORM_BLOCK];
-    ln_tree_pair tree[LNORM_BUNDLE];
-    ln_tile x, dy;
-    ln_walk walk = ln_walk_from(b, 0);
-    int64_t count = b->space->count;
-    for (int lane = 0; lane < b->lanes; lane++)
-        ln_clear_trees(&tree[lane]);
-    for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
-        int64_t n = ln_block_length(count, first);
-        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
-        if (products)
-            lnorm_gather(b, LNORM_X, &walk, n, &x);
-        for (int lane = 0; lane < b->lanes; lane++) {
-            const double *weight = weighted ? lnorm_gather_affine(b, LNORM_WEIGHT, &walk, n, lane, buffer) : NULL;
-            ln_push_pair(&tree[lane], products ? ln_sum_gradient_of(b, x.at[lane], dy.at[lane], weight, n, &s[lane])
-                                               : ln_sum_dy(b, dy.at[lane], n));
-        }
-        ln_walk_on(&walk, n);
-    }
-    for (int lane = 0; lane < b->lanes; lane++)
-        total[lane] = ln_total_of(&tree[lane]);
-}
-
-/* c1 = M(g) and c2 = M(g*xhat). */
-static void ln_gradient_means(const ln_bundle *b, ln_record *s) {
-    ln_pair sum[LNORM_BUNDLE];
-    const double count = (double)b->space->count;
-    lnorm_gradient_sums(b, 1, 1, s, sum);
-    for (int lane = 0; lane < b->lanes; lane++) {
-        s[lane].c1 = b->problem->center ? sum[lane].a / count : 0.0; /* g - 0.0 is g */
-        s[lane].c2 = sum[lane].b / count;
-    }
-}
-
-/* dx of a block of every lane: `tile` holds dy, then dx. */
-static void ln_backward_block(const ln_bundle *b, const ln_record *s, const ln_walk *walk, int64_t n,
-                              const ln_tile *x_tile, ln_tile *tile) {
-    double buffer[LNORM_BLOCK], x[LNORM_BLOCK], dy[LNORM_BLOCK];
-    int constant = b->problem->statistics == LNORM_CONSTANT;
-    for (int lane = 0; lane < b->lanes; lane++) {
-        const double *weight = lnorm_gather_affine(b, LNORM_WEIGHT, walk, n, lane, buffer);
-        b->loops->widen(ln_element_of(b, LNORM_DY), tile->at[lane], dy, n);
-        if (!constant)
-            b->loops->widen(ln_element_of(b, LNORM_X), x_tile->at[lane], x, n);
-        b->loops->apply_gradient(constant ? NULL : x, dy, &s[lane], weight, n);
-        lnorm_put_lane(b, LNORM_DX, walk, n, lane, dy, tile);
-    }
-}
-
-/* dx of every lane; `s` holds the statistics. */
-void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
-    ln_tile x, dy;
-    ln_walk walk = ln_walk_from(b, 0);
-    int64_t count = b->space->count;
-    int constant = b->problem->statistics == LNORM_CONSTANT;
-    if (!constant)
-        ln_gradient_means(b, s);
-    for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
-        int64_t n = ln_block_length(count, first);
-        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
-        if (!constant)
-            lnorm_gather(b, LNORM_X, &walk, n, &x);
-        ln_backward_block(b, s, &walk, n, &x, &dy);
-        lnorm_scatter(b, LNORM_DX, &walk, n, &dy);
-        ln_walk_on(&walk, n);
-    }
 }

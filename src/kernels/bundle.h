@@ -67,6 +67,18 @@ typedef struct ln_run_form {
     int64_t ahead;
 } ln_run_form;
 
+/* A block of x and dy of one lane in f32, and what xhat and g are made with. Whole vectors of everything can be read,
+ * and of dx written: what is beyond n is +0, of the weight some number. */
+typedef struct ln_terms {
+    const float *x, *dy;     /* x NULL: the statistics are constants */
+    const double *weight;    /* as it is used; 1.0 where there is none */
+    const float *weight_f32; /* the same, in the fast arithmetic */
+    int64_t weight_step;     /* 1, or 0: LNORM_LANES equal numbers stand for all */
+    int64_t n;               /* at most LNORM_BLOCK */
+    const ln_record *s;      /* statistics, and for dx the means of its gradients */
+    ln_fast_form form;       /* the same, in the fast arithmetic */
+} ln_terms;
+
 static inline int64_t ln_element_size(enum lnorm_element element) {
     return element == LNORM_ELEMENT_F64 ? 8 : element == LNORM_ELEMENT_F32 ? 4 : 2;
 }
@@ -115,13 +127,16 @@ static inline int64_t ln_distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* Long groups whose elements are closer to each other than to the next group's go one by one: their second reading then
- * finds them in the cache. */
-static inline int ln_alone(const lnorm_problem *problem, int axis) {
+/* Groups whose elements are closer to each other than to the next group's: not more together than so many elements, so
+ * that their second reading finds them in the cache. */
+static inline int ln_lanes_together(const lnorm_problem *problem, int axis, int lanes) {
     const lnorm_space *element = &problem->element;
     const int64_t *stride = problem->operand[LNORM_X].stride;
-    return axis >= 0 && element->axes > 0 && element->count > 16 * LNORM_BLOCK &&
-           ln_distance(stride[element->axis[element->axes - 1]]) < ln_distance(stride[axis]);
+    int64_t most = 16 * LNORM_BLOCK / (element->count > 0 ? element->count : 1);
+    if (axis < 0 || element->axes == 0 || most >= lanes ||
+        ln_distance(stride[element->axis[element->axes - 1]]) >= ln_distance(stride[axis]))
+        return lanes;
+    return most > 0 ? (int)most : 1;
 }
 
 /* Groups from `group` on, below `end`. */
@@ -130,8 +145,7 @@ static inline ln_bundle ln_bundle_of_groups(const lnorm_loops *loops, const lnor
     static const lnorm_space none = {0, {0}, 1};
     ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &problem->element};
     b.lanes = ln_lanes_from(problem, &problem->group, group, end, &b.axis);
-    if (ln_alone(problem, b.axis))
-        b.lanes = 1;
+    b.lanes = ln_lanes_together(problem, b.axis, b.lanes);
     ln_set_base(&b, &problem->group, group, &none, 0);
     return b;
 }
@@ -305,7 +319,7 @@ ln_pair lnorm_end_blocks(ln_block_order *order);
 ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
                              int64_t count, double c);
 
-/* -- Groups (general_groups.c), and affine gradients (general_affine.c) ------------------------------------------- */
+/* -- Groups (general_groups.c, general_backward.c), affine gradients (general_affine.c) ---------------------------- */
 
 /* Statistics of every lane: computed, or given. */
 void lnorm_groups_statistics(const ln_bundle *b, ln_record *s);
@@ -320,9 +334,16 @@ void lnorm_groups_forward(const ln_bundle *b);
 /* dx of every lane; `s` holds the statistics. */
 void lnorm_groups_backward(const ln_bundle *b, ln_record *s);
 
-/* Trees over what every lane walks: the sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s`
- * holds the statistics). g = dy*weight where `weighted`, otherwise dy. */
+/* The sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s` holds the statistics) over what
+ * every lane walks. g = dy*weight where `weighted`, otherwise dy. */
 void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total);
+
+/* n terms dy*xhat of a lane, in f32; `f` as lnorm_gradient_sums has it. */
+void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM_BLOCK]);
+
+/* n <= LNORM_BLOCK elements of a block as f32: where they are, if the block is whole; else in `copy`, continued by +0 */
+const float *lnorm_block_as_f32(const ln_bundle *b, enum lnorm_operand operand, const char *at, int64_t n,
+                                float copy[LNORM_BLOCK]);
 
 void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task);
 

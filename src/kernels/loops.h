@@ -28,12 +28,17 @@ struct lnorm_loops {
     void (*sum_block)(enum lnorm_element element, enum ln_sum_of what, const char *x, int64_t n, double c,
                       void *sum);
     void (*add_run)(double *sum, const float *term); /* a run's two sums of each lane, to those of others */
-    ln_pair (*sum_gradient)(const double *x, const double *dy, const double *weight, int64_t n, const ln_record *s);
     void (*add_product)(double *sums, const double *x, const double *dy, const ln_record *s, int64_t n);
     void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n);
     /* x, weight and bias have room up to a multiple of 16. */
     void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t n);
-    void (*apply_gradient)(const double *x, double *dy, const ln_record *s, const double *weight, int64_t n);
+    /* Gradients; in the fast arithmetic of groups that are regular. The sums of g and of g*xhat, as sum_block leaves
+     * sums; dx in f32 or (accurate only) f64; dy*xhat in f32. */
+    void (*sum_terms)(int fast, const ln_terms *f, void *sum);
+    void (*dx_terms)(int fast, enum lnorm_element element, const ln_terms *f, void *dx);
+    void (*fast_products)(const ln_terms *f, float *term);
+    /* Eight rows of terms in f32, added up, to f64 sums: whole vectors of columns. */
+    void (*add_eight)(double *sums, const float *term, int64_t pitch, int64_t n);
     /* Elements with one weight and bias: f32 or f64, in f64, or (fast) f32. */
     void (*apply_run)(int fast, enum lnorm_element element, const char *x, char *y, int64_t n, const ln_run_form *f);
 

@@ -69,11 +69,6 @@ def _dense_copy(tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def has_fast_gradients(kind):
-    """Of norms of channels the library has them by its reference alone, 5 to 20 times as slow as the accurate ones."""
-    return kind in ("layer", "rms")
-
-
 def backward(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
     """(dx, dweight, dbias); one that `mask` does not ask for has no elements. Of bias only shape and type matter."""
     return tuple(x.new_empty(0) if gradient is None else gradient
@@ -82,7 +77,7 @@ def backward(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, vari
 
 def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, variance=None):
     """The same with None for what `mask` does not ask for."""
-    eps, fast = checked_eps(kind, eps, x.dtype), has_fast_gradients(kind) and is_fast(fast)
+    eps, fast = checked_eps(kind, eps, x.dtype), is_fast(fast)
     shape = _shape(x, kind, extent)
     found = _core.tensor_norm_backward(KINDS[kind], x, shape, weight, bias, eps, fast, dy, mask)
     if found is not None:

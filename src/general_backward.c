@@ -1,0 +1,282 @@
+/* The general form, backward: sums of gradients, and dx, block by block. Blocks of x and dy are read where they are if
+ * they lie together there, and gathered to the stack if not; loops read f32. */
+#include "kernels/loops.h"
+
+/* -- Blocks of x, dy and the weight ------------------------------------------------------------------------------- */
+
+/* What a lane's blocks need on the stack. */
+typedef struct ln_block_copies {
+    float x[LNORM_BLOCK], dy[LNORM_BLOCK], weight_f32[LNORM_BLOCK];
+    double weight[LNORM_BLOCK];
+} ln_block_copies;
+
+const float *lnorm_block_as_f32(const ln_bundle *b, enum lnorm_operand operand, const char *at, int64_t n,
+                                float copy[LNORM_BLOCK]) {
+    const enum lnorm_element element = ln_element_of(b, operand);
+    if (n == LNORM_BLOCK && element == LNORM_ELEMENT_F32)
+        return (const float *)(const void *)at;
+    b->loops->to_f32(element, at, copy, n);
+    memset(copy + n, 0, (size_t)(LNORM_BLOCK - n) * sizeof *copy);
+    return copy;
+}
+
+/* The next n weights are one number. */
+static int ln_one_weight(const ln_bundle *b, const ln_walk *walk, int64_t n) {
+    const int64_t *stride = b->problem->operand[LNORM_WEIGHT].stride;
+    const lnorm_space *space = walk->space;
+    int last = space->axes - 1, i = 0;
+    if (last < 0 || !lnorm_has(b->problem, LNORM_WEIGHT))
+        return 1;
+    while (i <= last && stride[space->axis[i]] == 0)
+        i++;
+    return i > last || (stride[space->axis[last]] == 0 && b->problem->extent[space->axis[last]] - walk->at[last] >= n);
+}
+
+/* Elements that go at once: a block, or several if they are whole, lie together and have one weight. */
+static int64_t ln_piece(const ln_bundle *b, const ln_walk *walk, int64_t left) {
+    static const enum lnorm_operand operands[] = {LNORM_X, LNORM_DY, LNORM_DX};
+    const ln_cursor x = ln_cursor_at(b, LNORM_X, walk);
+    const int64_t whole = ln_run(&x, left) / LNORM_BLOCK * LNORM_BLOCK, one = left < LNORM_BLOCK ? left : LNORM_BLOCK;
+    if (whole <= LNORM_BLOCK || !ln_one_weight(b, walk, whole))
+        return one;
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+        const lnorm_operand_form *form = &b->problem->operand[operands[i]];
+        if (lnorm_has(b->problem, operands[i]) &&
+            (form->element == LNORM_ELEMENT_F64 || form->stride[walk->space->axis[walk->space->axes - 1]] != 1))
+            return one;
+    }
+    return whole;
+}
+
+/* The weight of a lane: lanes are asked for in order, as lnorm_gather_affine wants it. */
+static void ln_set_weight(const ln_bundle *b, int weighted, const ln_walk *walk, int64_t n, int lane,
+                          ln_block_copies *copies, ln_terms *f) {
+    f->weight = copies->weight;
+    f->weight_f32 = copies->weight_f32;
+    weighted &= lnorm_has(b->problem, LNORM_WEIGHT);
+    f->weight_step = weighted && !ln_one_weight(b, walk, n);
+    if (f->weight_step) {
+        if (lane > 0 && ln_lane_stride(b, LNORM_WEIGHT) == 0)
+            return;
+        lnorm_gather_affine(b, LNORM_WEIGHT, walk, n, lane, copies->weight);
+        ln_fill(copies->weight + n, 1.0, LNORM_BLOCK - n);
+    } else {
+        double value = 1.0;
+        if (weighted) {
+            const ln_cursor at = ln_cursor_at(b, LNORM_WEIGHT, walk);
+            value = lnorm_load(ln_element_of(b, LNORM_WEIGHT), b->data->at[LNORM_WEIGHT],
+                               at.offset + lane * ln_lane_stride(b, LNORM_WEIGHT));
+            value = b->problem->weight_offset ? 1.0 + value : value;
+        }
+        ln_fill(copies->weight, value, LNORM_LANES);
+    }
+    if (b->problem->fast) /* 1 + weight, too: f64 in between changes no bit */
+        b->loops->narrow(LNORM_ELEMENT_F32, copies->weight, copies->weight_f32,
+                         f->weight_step ? LNORM_BLOCK : LNORM_LANES);
+}
+
+static void ln_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f) {
+    f->s = s;
+    if (b->problem->fast)
+        f->form = ln_fast_form_of(s);
+}
+
+/* -- The fast arithmetic of groups that are not regular ------------------------------------------------------------ */
+
+static float ln_irregular_g(const ln_terms *f, int64_t i) {
+    float g = f->dy[i] * f->weight_f32[f->weight_step * i];
+    return g;
+}
+
+static float ln_irregular_xhat(const ln_terms *f, int64_t i) {
+    return (float)((((double)f->x[i] - f->s->c) - f->s->t) * f->s->r);
+}
+
+static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
+    float g[LNORM_BLOCK], product[LNORM_BLOCK];
+    ln_block_sum second;
+    for (int64_t i = 0; i < f->n; i++) {
+        g[i] = ln_irregular_g(f, i);
+        product[i] = g[i] * ln_irregular_xhat(f, i);
+    }
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, sum);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, &second);
+    memcpy(sum->run[1], second.run[0], sizeof second.run[0]);
+}
+
+static void ln_irregular_dx(const ln_terms *f, float *dx) {
+    for (int64_t i = 0; i < f->n; i++) {
+        float w = ln_irregular_g(f, i);
+        if (f->x) {
+            float product = ln_irregular_xhat(f, i) * (float)f->s->c2;
+            w = w - (float)f->s->c1;
+            w = w - product;
+        }
+        dx[i] = (float)((double)w * f->s->r);
+    }
+}
+
+void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM_BLOCK]) {
+    if (f->form.regular)
+        b->loops->fast_products(f, term);
+    else
+        for (int64_t i = 0; i < f->n; i++)
+            term[i] = f->dy[i] * ln_irregular_xhat(f, i);
+}
+
+/* -- Sums --------------------------------------------------------------------------------------------------------- */
+
+static void ln_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
+    if (b->problem->fast && !f->form.regular)
+        ln_irregular_sums(b, f, sum);
+    else
+        b->loops->sum_terms(b->problem->fast, f, sum);
+}
+
+/* The blocks of one lane's piece: x NULL: dy alone. */
+static void ln_sum_piece(const ln_bundle *b, ln_terms *f, const char *x, const char *dy, int64_t n,
+                         ln_block_copies *copies, ln_block_order *order) {
+    const int64_t x_size = ln_size_of(b, LNORM_X), dy_size = ln_size_of(b, LNORM_DY);
+    const enum ln_sum_of what = b->problem->fast ? LN_SUM_RUNS : LN_SUM_OF_X;
+    for (int64_t first = 0; first < n; first += LNORM_BLOCK) {
+        ln_block_sum sum;
+        f->n = ln_block_length(n, first);
+        if (x) {
+            f->x = lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x);
+            f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
+            ln_sum_of_terms(b, f, &sum);
+        } else {
+            b->loops->sum_block(ln_element_of(b, LNORM_DY), what, dy + first * dy_size, f->n, 0.0, &sum);
+        }
+        lnorm_next_block(b->loops, order, what, &sum);
+    }
+}
+
+void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total) {
+    ln_block_order order[LNORM_BUNDLE];
+    ln_block_copies copies;
+    ln_tile x, dy;
+    ln_walk walk = ln_walk_from(b, 0);
+    int64_t count = b->space->count, n;
+    for (int lane = 0; lane < b->lanes; lane++)
+        lnorm_begin_blocks(&order[lane]);
+    for (int64_t first = 0; first < count; first += n) {
+        n = ln_piece(b, &walk, count - first);
+        lnorm_gather(b, LNORM_DY, &walk, n, &dy);
+        if (products)
+            lnorm_gather(b, LNORM_X, &walk, n, &x);
+        for (int lane = 0; lane < b->lanes; lane++) {
+            ln_terms f;
+            if (products) {
+                ln_set_weight(b, weighted, &walk, n, lane, &copies, &f);
+                ln_set_statistics(b, &s[lane], &f);
+            }
+            ln_sum_piece(b, &f, products ? x.at[lane] : NULL, dy.at[lane], n, &copies, &order[lane]);
+        }
+        ln_walk_on(&walk, n);
+    }
+    for (int lane = 0; lane < b->lanes; lane++)
+        total[lane] = lnorm_end_blocks(&order[lane]);
+}
+
+/* -- dx ----------------------------------------------------------------------------------------------------------- */
+
+/* c1 = M(g) and c2 = M(g*xhat): in the fast arithmetic numbers in f32. */
+static void ln_gradient_means(const ln_bundle *b, ln_record *s) {
+    ln_pair sum[LNORM_BUNDLE];
+    const double count = (double)b->space->count;
+    lnorm_gradient_sums(b, 1, 1, s, sum);
+    for (int lane = 0; lane < b->lanes; lane++) {
+        s[lane].c1 = b->problem->center ? sum[lane].a / count : 0.0; /* g - 0.0 is g */
+        s[lane].c2 = sum[lane].b / count;
+        if (b->problem->fast) {
+            s[lane].c1 = (double)(float)s[lane].c1;
+            s[lane].c2 = (double)(float)s[lane].c2;
+        }
+    }
+}
+
+static void ln_fast_dx_of(const ln_bundle *b, const ln_terms *f, float *dx) {
+    if (f->form.regular)
+        b->loops->dx_terms(1, LNORM_ELEMENT_F32, f, dx);
+    else
+        ln_irregular_dx(f, dx);
+}
+
+/* dx of a block, in its narrow type; `room`: whole vectors can be written. */
+static void ln_dx_block(const ln_bundle *b, const ln_terms *f, char *to, int room) {
+    const enum lnorm_element element = ln_element_of(b, LNORM_DX);
+    double wide[LNORM_BLOCK];
+    float narrow[LNORM_BLOCK];
+    room &= element == LNORM_ELEMENT_F32;
+    if (b->problem->fast) {
+        ln_fast_dx_of(b, f, room ? (float *)(void *)to : narrow);
+        if (!room)
+            b->loops->from_f32(element, narrow, to, f->n);
+    } else {
+        b->loops->dx_terms(0, room ? LNORM_ELEMENT_F32 : LNORM_ELEMENT_F64, f, room ? (void *)to : wide);
+        if (!room)
+            b->loops->narrow(element, wide, to, f->n);
+    }
+}
+
+static void ln_dx_in_f64(const ln_bundle *b, const ln_terms *f, double *dx) {
+    float narrow[LNORM_BLOCK];
+    if (!b->problem->fast) {
+        b->loops->dx_terms(0, LNORM_ELEMENT_F64, f, dx);
+        return;
+    }
+    ln_fast_dx_of(b, f, narrow);
+    b->loops->widen(LNORM_ELEMENT_F32, narrow, dx, f->n);
+}
+
+/* A lane's piece, which is a block where dx does not go to `to`. */
+static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, const char *x, const char *dy, int64_t n,
+                        int lane, char *to, ln_block_copies *copies, ln_tile *tile) {
+    const int64_t x_size = ln_size_of(b, LNORM_X), dy_size = ln_size_of(b, LNORM_DY), size = ln_size_of(b, LNORM_DX);
+    for (int64_t first = 0; first < n; first += LNORM_BLOCK) {
+        f->n = ln_block_length(n, first);
+        f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
+        f->x = x ? lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x) : NULL;
+        if (ln_element_of(b, LNORM_DX) == LNORM_ELEMENT_F64) {
+            double dx[LNORM_BLOCK];
+            ln_dx_in_f64(b, f, dx);
+            lnorm_put_lane(b, LNORM_DX, walk, n, lane, dx, tile);
+        } else {
+            ln_dx_block(b, f, to ? to + first * size : tile->lane[lane], !to || f->n == LNORM_BLOCK);
+        }
+    }
+}
+
+/* n elements of every lane from the walk on. */
+static void ln_dx_lanes(const ln_bundle *b, const ln_record *s, const ln_walk *walk, int64_t n) {
+    const ln_cursor out = ln_cursor_at(b, LNORM_DX, walk);
+    const int together = lnorm_lies_together(&out, n), constant = b->problem->statistics == LNORM_CONSTANT;
+    ln_block_copies copies;
+    ln_tile x, dy, dx;
+    lnorm_gather(b, LNORM_DY, walk, n, &dy);
+    if (!constant)
+        lnorm_gather(b, LNORM_X, walk, n, &x);
+    for (int lane = 0; lane < b->lanes; lane++) {
+        char *to = b->data->at[LNORM_DX] + (out.offset + lane * ln_lane_stride(b, LNORM_DX)) * ln_size_of(b, LNORM_DX);
+        ln_terms f;
+        ln_set_weight(b, 1, walk, n, lane, &copies, &f);
+        ln_set_statistics(b, &s[lane], &f);
+        ln_dx_piece(b, &f, walk, constant ? NULL : x.at[lane], dy.at[lane], n, lane, together ? to : NULL, &copies,
+                    &dx);
+    }
+    if (!together)
+        lnorm_scatter(b, LNORM_DX, walk, n, &dx);
+}
+
+void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+    ln_walk walk = ln_walk_from(b, 0);
+    int64_t count = b->space->count, n;
+    if (b->problem->statistics != LNORM_CONSTANT)
+        ln_gradient_means(b, s);
+    for (int64_t first = 0; first < count; first += n) {
+        n = ln_piece(b, &walk, count - first);
+        ln_dx_lanes(b, s, &walk, n);
+        ln_walk_on(&walk, n);
+    }
+}
