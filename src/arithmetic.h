@@ -84,4 +84,11 @@ static inline double lnorm_fold(double lane[LNORM_LANES]) {
     return lane[0];
 }
 
+/* Path B's variance, from the means of d*d and of d. The reference and the kernels share it: no group that anybody can
+ * compute has it below 0, so only a test that calls it can tell (docs/arithmetic.md, section 4). */
+static inline double lnorm_shifted_variance(double square, double t) {
+    double v = square - t * t;
+    return v < 0.0 ? 0.0 : v; /* a comparison: a NaN stays */
+}
+
 #endif

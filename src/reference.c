@@ -210,9 +210,7 @@ static int path_a(const group_view *view) {
 static void path_b(const group_view *view) {
     group_record *s = view->record;
     s->t = mean(view, term_d);
-    s->v = mean(view, term_d_d) - s->t * s->t;
-    if (s->v < 0.0) /* a comparison: a NaN stays */
-        s->v = 0.0;
+    s->v = lnorm_shifted_variance(mean(view, term_d_d), s->t);
 }
 
 /* Returns the path taken: A, B, or - where there is no choice. */

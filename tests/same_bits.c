@@ -445,6 +445,7 @@ static void list_channels(void) {
         {LNORM_GROUP_NORM, "1 group", 1, {2, 6, 1, 1}, 6, LNORM_COMPUTED, 0},
         {LNORM_INSTANCE_NORM, NULL, 0, {3, 8, 5, 5}, 25, LNORM_COMPUTED, 0},
         {LNORM_BATCH_NORM, "momentum", 0, {3, 8, 5, 5}, 75, LNORM_COMPUTED, 0},
+        {LNORM_BATCH_NORM, "momentum", 0, {3, 2, 10, 10}, 300, LNORM_COMPUTED, 0}, /* a full block of a channel */
         {LNORM_BATCH_NORM, "cumulative", 0, {70, 3, 2, 1}, 140, LNORM_COMPUTED, 3},
         {LNORM_BATCH_NORM, "one element", 0, {1, 4, 1, 1}, 1, LNORM_COMPUTED, 0},
         {LNORM_BATCH_NORM, "inference", 0, {3, 8, 5, 5}, 75, LNORM_CONSTANT, 0},

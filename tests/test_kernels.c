@@ -307,7 +307,7 @@ static void test_rounding(void **state) {
 /* -- A variance below zero ---------------------------------------------------------------------------------------- */
 
 /* Path B's sums give one in groups of a size that nobody can compute only (docs/arithmetic.md, section 4), so what is
- * done then is asked for by itself. */
+ * done then, by reference and kernels alike, is asked for by itself. */
 static void test_variance_below_zero(void **state) {
     const ln_pair below = {6.0, 17.9}, above = {6.0, 20.0}, not_a_number = {6.0, (double)NAN};
     ln_record s;

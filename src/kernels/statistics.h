@@ -70,9 +70,7 @@ static inline int ln_finish_moments(ln_record *s, ln_pair sum, int64_t count, in
 static inline void ln_finish_shifted(ln_record *s, ln_pair sum, int64_t count) {
     double n = (double)count;
     s->t = sum.a / n;
-    s->v = sum.b / n - s->t * s->t;
-    if (s->v < 0.0) /* a comparison: a NaN stays */
-        s->v = 0.0;
+    s->v = lnorm_shifted_variance(sum.b / n, s->t);
 }
 
 #endif
