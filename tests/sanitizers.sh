@@ -26,7 +26,7 @@ check() {
     "$compiler" $flags "$directory/probe.c" -o "$directory/probe" 2>/dev/null || missing "$flags of $compiler"
     show cmake -S "$root" -B "$directory/$name" -DLNORM_TESTS=ON -DLNORM_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
         -DCMAKE_C_COMPILER="$compiler" \
-        -DCMAKE_C_FLAGS="-O1 -g -fno-omit-frame-pointer -DLNORM_NO_AVX512 $flags" >/dev/null
+        -DCMAKE_C_FLAGS="-O1 -g -fno-omit-frame-pointer $(only_what_runs) $flags" >/dev/null
     show cmake --build "$directory/$name" --parallel "${JOBS:-2}" --target "$@" >"$directory/$name.log" ||
         { tail -20 "$directory/$name.log"; exit 1; }
     tests=$(echo "$*" | sed 's/lnorm_cli/cli_test_.*/; s/ /|/g')

@@ -32,3 +32,11 @@ show() {
     echo "+ $*"
     "$@"
 }
+
+# For a build of which only what this machine runs is of use: a flag that leaves out the AVX-512 kernels, or nothing.
+# dispatch.c asks for the same four.
+only_what_runs() {
+    for feature in avx512f avx512bw avx512dq avx512vl; do
+        grep -qw "$feature" /proc/cpuinfo 2>/dev/null || { echo -DLNORM_NO_AVX512; return; }
+    done
+}

@@ -18,7 +18,7 @@ echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n); int L
 "$clang" -fsanitize=fuzzer,address probe.c -o probe 2>/dev/null || missing "libFuzzer of $clang"
 
 flags="-std=c11 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
-    -DLNORM_NO_AVX512 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I$root/include -I$root/src -I$root/tests -I$root/cli
+    $(only_what_runs) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I$root/include -I$root/src -I$root/tests -I$root/cli
     $(pkg-config --cflags jansson mpfr)"
 libraries="$(pkg-config --libs jansson mpfr) -lgmp -lm -pthread"
 

@@ -359,8 +359,9 @@ static void run_level_1(scene *s) {
     const lnorm_dtype dtype = s->c.at[LNORM_X].tensor.dtype;
     for (int i = LNORM_X; i <= LNORM_DBIAS && fits; i++) {
         int used = i == LNORM_X || i == LNORM_WEIGHT || (forward ? i <= LNORM_RSTD : i >= LNORM_DY);
-        int bias = i == LNORM_BIAS || i == LNORM_DBIAS || i == LNORM_MEAN;
-        if (used && !(rms && bias) && i != LNORM_VARIANCE)
+        if (used && rms && (i == LNORM_BIAS || i == LNORM_DBIAS))
+            fits &= !case_has(&s->c, (enum lnorm_operand)i); /* level 1's RMS norm has none */
+        else if (used && !(rms && i == LNORM_MEAN) && i != LNORM_VARIANCE)
             at[i] = dense(s, (enum lnorm_operand)i, i == LNORM_MEAN || i == LNORM_RSTD, &fits);
     }
     if (!fits || (forward ? s->c.io.y == &s->c.at[LNORM_X].tensor : s->c.io.dx != &s->c.at[LNORM_DX].tensor))
