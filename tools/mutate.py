@@ -8,6 +8,9 @@ DIRECTORY/results.jsonl:
     same      the library's code came out the same
     rejected  it does not compile
 
+A test counts only once it has passed without any mutant, in the same copy and within the same time: one that does not
+ends the run.
+
 The mutants are drawn from all that there are, spread over the files by their lines, in an order that depends on the
 seed only: a run that was stopped goes on where it was, and another seed draws others. `mutate.py DIRECTORY --report`
 lists the survivors, and counts by directory. The sources are copied: the working tree is not touched.
@@ -211,7 +214,7 @@ class Workshop:
                             "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O2 -w"], check=True, stdout=subprocess.DEVNULL)
         if not self.make("liblnorm.a"):
             sys.exit("mutate.py: the sources do not build")
-        self.original = self.code()
+        self.original, self.proven = self.code(), set()
         objects = os.path.join(self.build, "CMakeFiles", "lnorm_objects.dir")
         self.objects = glob.glob(os.path.join(objects, "**", "*.o"), recursive=True)
         for name in self.objects:
@@ -262,6 +265,16 @@ class Workshop:
             sys.exit(f"mutate.py: {name} does not build")
         return run(self.command(name, arguments), seconds, cwd=self.tree, env={**os.environ, **environment})
 
+    def prove(self, tests):
+        """A test that fails without a mutant would kill every one."""
+        unproven = [test for test in tests if str(test) not in self.proven]
+        if unproven:
+            os.remove(os.path.join(self.build, "liblnorm.a"))  # it has the last mutant, and is newer than its objects
+        for test in unproven:
+            if not self.passes(test):
+                sys.exit(f"mutate.py: {test} fails without a mutant")
+            self.proven.add(str(test))
+
     def first_failure(self, tests):
         for test in tests:
             if not self.passes(test):
@@ -270,6 +283,7 @@ class Workshop:
 
     def judge(self, text, mutant):
         path, place = mutant[0], os.path.join(self.tree, mutant[0])
+        self.prove(tests_of(path))
         before = os.stat(place)
         self.put(path, mutated(text, mutant).encode())
         try:
