@@ -8,7 +8,9 @@
 
 enum {
     LN_TILE_ROWS = 8,
-    LN_TILE_ELEMENTS = 1 << 15 /* of a tile's rows together: the second reading should find them in the level 2 cache */
+    LN_TILE_ELEMENTS = 1 << 15, /* of a tile's rows together: the second reading should find them in the level 2 cache */
+    LN_PANEL = 1024 + LNORM_LANES, /* columns of weight and bias that are widened for all rows of a call */
+    LN_SWEEP_PAIRS = 2             /* of vectors of y that are computed side by side */
 };
 
 /* Rows of a call that go together. */
