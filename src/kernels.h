@@ -15,7 +15,7 @@ typedef struct lnorm_rows {
     double eps;
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
-    int stream;         /* forward: y is too large for the caches (stream.h) */
+    int stream;         /* y or dx is too large for the caches (stream.h) */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
 } lnorm_rows;
 

@@ -151,7 +151,7 @@ static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, in
     job->a.eps = lnorm_eps_value(eps, center, element);
     job->a.element = job->a.affine = (uint8_t)element;
     job->a.center = center;
-    job->a.stream = lnorm_rows_stream(element, rows, cols);
+    job->a.stream = lnorm_rows_stream(element, 0, rows, cols);
     job->a.mean = job->a.rstd = NULL;
     job->rows = rows;
     job->fast = 0;
@@ -193,6 +193,7 @@ static void begin_backward(lnorm_rows_job *job, enum lnorm_element element, int 
                            void *dbias, const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols,
                            double eps) {
     begin_job(job, element, center, x, weight, rows, cols, eps);
+    job->a.stream = lnorm_rows_stream(element, 1, rows, cols);
     job->a.dx = dx;
     job->a.dy = dy;
     job->dweight.at = dweight;

@@ -17,9 +17,9 @@ enum {
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-/* Short rows and 16-bit ones are bound by arithmetic, and lose by the copy. */
-int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols) {
-    return element == LNORM_ELEMENT_F32 && cols >= LNORM_BLOCK && rows * cols >= LNORM_STREAM_BYTES / 4;
+/* Short rows of y and 16-bit ones are bound by arithmetic, and lose by the copy. Of dx the kernel decides. */
+int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols) {
+    return element == LNORM_ELEMENT_F32 && (backward || cols >= LNORM_BLOCK) && rows * cols >= LNORM_STREAM_BYTES / 4;
 }
 
 /* Absent, or of this element type and contiguous along the reduced axis. */
@@ -105,7 +105,8 @@ static lnorm_rows rows_of(const lnorm_problem *problem, const lnorm_data *data) 
                     .element = problem->operand[LNORM_X].element,
                     .affine = (uint8_t)affine_element(problem),
                     .center = problem->center};
-    a.stream = lnorm_rows_stream((enum lnorm_element)a.element, problem->group.count, problem->element.count);
+    a.stream = lnorm_rows_stream((enum lnorm_element)a.element, problem->pass == LNORM_BACKWARD, problem->group.count,
+                                 problem->element.count);
     return a;
 }
 

@@ -23,8 +23,8 @@ typedef struct lnorm_rows_job {
     void *workspace;              /* NULL, or lnorm_rows_workspace bytes aligned to 64 */
 } lnorm_rows_job;
 
-/* lnorm_rows.stream: whether y of this size is written past the caches. */
-int lnorm_rows_stream(enum lnorm_element element, int64_t rows, int64_t cols);
+/* lnorm_rows.stream: whether y, or dx, of this size is written past the caches. */
+int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols);
 
 /* What a backward pass of this job has use for. */
 size_t lnorm_rows_workspace(const lnorm_rows_job *job);

@@ -172,6 +172,59 @@ static void test_rows_streamed(void **state) {
     }
 }
 
+/* dx of some rows, and the sums of their columns. */
+typedef struct streamed_rows {
+    float *dx;
+    double dweight[2064], dbias[2064];
+} streamed_rows;
+
+enum { STREAMED_ROWS = 21 };
+
+static void run_streamed_rows(lnorm_rows_backward *kernel, const float *x, int64_t cols, int stream, size_t offset,
+                              streamed_rows *out) {
+    const int64_t count = STREAMED_ROWS * cols;
+    const lnorm_rows a = {.x = x, .dy = x + count, .weight = x + 2 * count, .dx = out->dx + offset, .x_pitch = cols,
+                          .dy_pitch = cols, .dx_pitch = cols, .cols = cols, .eps = 1e-5,
+                          .element = LNORM_ELEMENT_F32, .affine = LNORM_ELEMENT_F32, .center = 1, .stream = stream};
+    memset(out->dx, 0xa5, (size_t)(count + 64) * sizeof *out->dx);
+    for (int64_t j = 0; j < cols; j++)
+        out->dweight[j] = out->dbias[j] = 0.0;
+    kernel(&a, STREAMED_ROWS, out->dweight, out->dbias, 0, cols);
+}
+
+/* Past the caches or not, the same bytes and no others, where rows are lines of the cache and where they are not. */
+static void check_streamed_rows(lnorm_rows_backward *kernel, int64_t cols, size_t offset) {
+    const size_t count = (size_t)(STREAMED_ROWS * cols), size = (count + 64) * sizeof(float);
+    static streamed_rows plain, out;
+    float *x = malloc((2 * count + (size_t)cols) * sizeof *x);
+    dice d = {(uint64_t)cols + offset};
+    plain.dx = aligned_alloc(64, (size + 63) / 64 * 64);
+    out.dx = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_true(x && plain.dx && out.dx);
+    for (size_t i = 0; i < 2 * count + (size_t)cols; i++)
+        x[i] = (float)roll_unit(&d);
+    run_streamed_rows(kernel, x, cols, 0, offset, &plain);
+    run_streamed_rows(kernel, x, cols, 1, offset, &out);
+    assert_memory_equal(plain.dx, out.dx, size);
+    assert_memory_equal(plain.dweight, out.dweight, (size_t)cols * sizeof(double));
+    assert_memory_equal(plain.dbias, out.dbias, (size_t)cols * sizeof(double));
+    free(x);
+    free(plain.dx);
+    free(out.dx);
+}
+
+static void test_rows_stream(void **state) {
+    static const int64_t cols[] = {32, 64, 100, 128, 144, 272, 300, 512, 1024, 1040, 2064};
+    const lnorm_kernels *kernels;
+    int k = 0;
+    (void)state;
+    while ((kernels = case_kernels(&k)))
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+            for (int fast = 0; fast < 2; fast++)
+                for (size_t offset = 0; offset < 32; offset += 8)
+                    check_streamed_rows(kernels->rows_backward[fast], cols[i], offset);
+}
+
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
  * around 2^50 and 2^-50, with mean^2 about 64 times the variance in a third of the rows, and about the same in
  * another. */
@@ -355,6 +408,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_rows_streamed),
+        cmocka_unit_test(test_rows_stream),
         cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
         cmocka_unit_test(test_wide_scale),

@@ -68,6 +68,19 @@ static inline ln_backward_form ln_fast_form_for(int64_t n) {
     return form;
 }
 
+/* How dx, where it is too large for the caches, goes past them: rows that are whole lines as the kernel's vectors, others
+ * by a copy, which short ones lose by. */
+enum ln_dx_way { LN_DX_STORED, LN_DX_STREAMED, LN_DX_COPIED };
+
+static inline enum ln_dx_way ln_dx_way_of(const lnorm_rows *a) {
+    const uintptr_t edges = (uintptr_t)a->dx | (uintptr_t)(a->dx_pitch * 4) | (uintptr_t)(a->cols * 4);
+    if (!a->stream || !a->dx || a->element != LNORM_ELEMENT_F32)
+        return LN_DX_STORED;
+    if (edges % LNORM_LINE == 0)
+        return LN_DX_STREAMED;
+    return a->cols < LNORM_BLOCK ? LN_DX_STORED : LN_DX_COPIED;
+}
+
 /* Columns to go over, first .. end-1, and where the sums of column `first` and those after it are; NULL: not wanted. */
 typedef struct ln_column_sums {
     double *dweight, *dbias;

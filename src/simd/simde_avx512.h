@@ -20,6 +20,7 @@
 #define _mm512_cvtps_ph lnorm_mm512_cvtps_ph
 #define _mm512_cvtepu16_epi32 lnorm_mm512_cvtepu16_epi32
 #define _mm512_cvtepi32_epi16 lnorm_mm512_cvtepi32_epi16
+#define _mm512_stream_ps _mm512_storeu_ps
 #define _mm512_extractf32x8_ps lnorm_mm512_extractf32x8_ps
 #define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
 #define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps

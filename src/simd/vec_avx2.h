@@ -12,6 +12,7 @@
  *   vd_store_T(at, a)          one rounding, to nearest even
  *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more
  *   vd_store_T_part(at, n, a)  the same
+ *   vd_stream_f32(at, a)       vd_store_f32 past the caches, as vf_stream_f32 below
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
@@ -29,6 +30,7 @@
  *   vf_set1 vf_add vf_sub vf_mul
  *   vf_load_T(at)              VF_WIDTH elements of 32 or 16 bits
  *   vf_store_T(at, a)          one rounding; a is the result of an operation
+ *   vf_stream_f32(at, a)       past the caches, where there is such a store; `at` is aligned to the vector
  *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
  */
 #include "../access.h"
@@ -245,6 +247,10 @@ LNORM_INLINE void vd_store_f32(void *at, vd a) {
     _mm_storeu_ps((float *)at, _mm256_cvtpd_ps(a));
 }
 
+LNORM_INLINE void vd_stream_f32(void *at, vd a) {
+    _mm_stream_ps((float *)at, _mm256_cvtpd_ps(a));
+}
+
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
     float *to = (float *)at;
     __m128 f = _mm256_cvtpd_ps(a);
@@ -402,6 +408,10 @@ LNORM_INLINE vf vf_load_bf16(const void *at) {
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
     _mm256_storeu_ps((float *)at, a);
+}
+
+LNORM_INLINE void vf_stream_f32(void *at, vf a) {
+    _mm256_stream_ps((float *)at, a);
 }
 
 LNORM_INLINE void vf_store_f16(void *at, vf a) {

@@ -191,6 +191,10 @@ LNORM_INLINE void vd_store_f32(void *at, vd a) {
     _mm256_storeu_ps((float *)at, _mm512_cvtpd_ps(a));
 }
 
+LNORM_INLINE void vd_stream_f32(void *at, vd a) {
+    _mm256_stream_ps((float *)at, _mm512_cvtpd_ps(a));
+}
+
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
     _mm256_mask_storeu_ps(at, vd_mask(n), _mm512_cvtpd_ps(a));
 }
@@ -297,6 +301,10 @@ LNORM_INLINE vf vf_load_bf16(const void *at) {
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
     _mm512_storeu_ps(at, a);
+}
+
+LNORM_INLINE void vf_stream_f32(void *at, vf a) {
+    _mm512_stream_ps(at, a);
 }
 
 LNORM_INLINE void vf_store_f16(void *at, vf a) {

@@ -177,6 +177,10 @@ LNORM_INLINE void vd_store_f32(void *at, vd a) {
     vst1_u8((uint8_t *)at, vreinterpret_u8_f32(vcvt_f32_f64(a)));
 }
 
+LNORM_INLINE void vd_stream_f32(void *at, vd a) {
+    vd_store_f32(at, a);
+}
+
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
     float value = vget_lane_f32(vcvt_f32_f64(a), 0);
     (void)n;
@@ -332,6 +336,10 @@ LNORM_INLINE vf vf_load_bf16(const void *at) {
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
     vst1q_u8((uint8_t *)at, vreinterpretq_u8_f32(a));
+}
+
+LNORM_INLINE void vf_stream_f32(void *at, vf a) {
+    vf_store_f32(at, a);
 }
 
 LNORM_INLINE void vf_store_f16(void *at, vf a) {

@@ -157,6 +157,10 @@ LNORM_INLINE vd vd_load_f32_part(const void *at, int64_t n) {
     return vd_zero();
 }
 
+LNORM_INLINE void vd_stream_f32(void *at, vd a) {
+    vd_store_f32(at, a);
+}
+
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
     (void)at, (void)n, (void)a;
 }
@@ -225,6 +229,10 @@ LNORM_INLINE vf vf_load_bf16(const void *at) {
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
     memcpy(at, &a, sizeof a);
+}
+
+LNORM_INLINE void vf_stream_f32(void *at, vf a) {
+    vf_store_f32(at, a);
 }
 
 LNORM_INLINE void vf_store_f16(void *at, vf a) {

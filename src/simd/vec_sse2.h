@@ -175,6 +175,10 @@ LNORM_INLINE void vd_store_f32(void *at, vd a) {
     _mm_storel_epi64((__m128i *)at, _mm_castps_si128(_mm_cvtpd_ps(a)));
 }
 
+LNORM_INLINE void vd_stream_f32(void *at, vd a) {
+    _mm_stream_si64((long long *)at, _mm_cvtsi128_si64(_mm_castps_si128(_mm_cvtpd_ps(a))));
+}
+
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
     (void)n;
     _mm_store_ss((float *)at, _mm_cvtpd_ps(a));
@@ -284,6 +288,10 @@ LNORM_INLINE vf vf_load_bf16(const void *at) {
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
     _mm_storeu_ps((float *)at, a);
+}
+
+LNORM_INLINE void vf_stream_f32(void *at, vf a) {
+    _mm_stream_ps((float *)at, a);
 }
 
 LNORM_INLINE void vf_store_f16(void *at, vf a) {
