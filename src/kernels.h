@@ -69,7 +69,10 @@ typedef struct lnorm_wide_kernels {
 #include "lists/isas.def"
 #undef ISA
 
-enum { LNORM_LONG_CHUNK = 512 }; /* columns of a long row that are converted at once */
+enum {
+    LNORM_LONG_COLS = 1 << 17, /* from here on it pays to cut a row into segments */
+    LNORM_LONG_CHUNK = 512     /* columns of a long row that are converted at once */
+};
 
 /* weight or bias of some columns. One that does not run along the row is the same for all of them: `at` is a block of
  * equal f32. One that is absent is such a block, too, of 1.0 or -0.0: the same bits as without the multiplication or

@@ -1,5 +1,5 @@
-/* Level 1: contiguous rows. A call is a job of src/rows.h. Narrow types are run as they stand; f64 becomes the
- * canonical problem [rows, cols], for the reference. */
+/* Level 1: contiguous rows. A call is a job of src/rows.h. Narrow types are run as they stand; f64, and gradients of
+ * long rows, become the canonical problem [rows, cols], for another engine. */
 #include "environment.h"
 #include "access.h"
 #include "rows.h"
@@ -46,20 +46,20 @@ static lnorm_status check(const span s[SPANS], int outputs, int same, int64_t co
     return spans_refused(s, outputs, same) ? LNORM_INVALID_ARGUMENT : LNORM_OK;
 }
 
-/* -- f64: the wide arithmetic ------------------------------------------------------------------------------------- */
+/* -- The canonical problem ---------------------------------------------------------------------------------------- */
 
-typedef struct wide_call {
+typedef struct canonical_call {
     lnorm_problem problem;
     lnorm_data data;
-} wide_call;
+} canonical_call;
 
 /* A problem without operands. */
-static void begin(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
+static void begin(canonical_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
     lnorm_problem *problem = &call->problem;
     problem->pass = (uint8_t)pass;
     problem->statistics = LNORM_COMPUTED;
     problem->center = (uint8_t)job->a.center;
-    problem->wide = 1;
+    problem->wide = job->a.element == LNORM_ELEMENT_F64;
     problem->fast = problem->weight_offset = problem->accumulate = 0;
     problem->eps = job->a.eps;
     problem->update = 0;
@@ -73,11 +73,13 @@ static void begin(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
         problem->operand[i].element = LNORM_ELEMENT_ABSENT;
 }
 
-/* An operand of [rows, cols] where both strides are given, of [cols] or [rows] where one is 0. */
-static void place(wide_call *call, enum lnorm_operand operand, const void *at, int written, int64_t row_stride,
-                  int64_t col_stride) {
+/* An operand of [rows, cols] where both strides are given, of [cols] or [rows] where one is 0; NULL: absent. */
+static void place(canonical_call *call, enum lnorm_operand operand, enum lnorm_element element, const void *at,
+                  int written, int64_t row_stride, int64_t col_stride) {
     lnorm_operand_form *form = &call->problem.operand[operand];
-    form->element = LNORM_ELEMENT_F64;
+    if (!at && operand != LNORM_X && operand != LNORM_DY) /* of no rows or columns these may be anything */
+        return;
+    form->element = (uint8_t)element;
     form->read = (uint8_t)!written;
     form->written = (uint8_t)written;
     form->stride[0] = row_stride;
@@ -85,59 +87,60 @@ static void place(wide_call *call, enum lnorm_operand operand, const void *at, i
     call->data.at[operand] = (char *)(uintptr_t)at;
 }
 
-static void place_wanted(wide_call *call, enum lnorm_operand operand, const void *at, int written, int64_t row_stride,
-                         int64_t col_stride) {
-    if (at)
-        place(call, operand, at, written, row_stride, col_stride);
+static void place_all(canonical_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
+    const lnorm_rows *a = &job->a;
+    const enum lnorm_element element = (enum lnorm_element)a->element;
+    begin(call, pass, job);
+    place(call, LNORM_X, element, a->x, 0, a->cols, 1);
+    if (pass == LNORM_BACKWARD)
+        place(call, LNORM_DY, element, a->dy, 0, a->cols, 1);
+    place(call, LNORM_WEIGHT, element, a->weight, 0, 0, 1);
+    place(call, LNORM_BIAS, element, a->bias, 0, 0, 1);
+    place(call, LNORM_Y, element, a->y, 1, a->cols, 1);
+    place(call, LNORM_DX, element, a->dx, 1, a->cols, 1);
+    place(call, LNORM_MEAN, job->mean.element, job->mean.at, 1, 1, 0);
+    place(call, LNORM_RSTD, job->rstd.element, job->rstd.at, 1, 1, 0);
+    place(call, LNORM_DWEIGHT, element, job->dweight.at, 1, 0, 1);
+    place(call, LNORM_DBIAS, element, job->dbias.at, 1, 0, 1);
 }
 
-static void place_all(wide_call *call, lnorm_pass pass, const lnorm_rows_job *job) {
-    const lnorm_rows *a = &job->a;
-    begin(call, pass, job);
-    place(call, LNORM_X, a->x, 0, a->cols, 1);
-    if (pass == LNORM_BACKWARD)
-        place(call, LNORM_DY, a->dy, 0, a->cols, 1);
-    place_wanted(call, LNORM_WEIGHT, a->weight, 0, 0, 1);
-    place_wanted(call, LNORM_BIAS, a->bias, 0, 0, 1);
-    place_wanted(call, LNORM_Y, a->y, 1, a->cols, 1);
-    place_wanted(call, LNORM_DX, a->dx, 1, a->cols, 1);
-    place_wanted(call, LNORM_MEAN, job->mean.at, 1, 1, 0);
-    place_wanted(call, LNORM_RSTD, job->rstd.at, 1, 1, 0);
-    place_wanted(call, LNORM_DWEIGHT, job->dweight.at, 1, 0, 1);
-    place_wanted(call, LNORM_DBIAS, job->dbias.at, 1, 0, 1);
+/* Whether another engine than that of rows has the job: sums of the columns of few long rows are no use to it. */
+static int is_canonical(lnorm_pass pass, const lnorm_rows_job *job) {
+    return job->a.element == LNORM_ELEMENT_F64 || (pass == LNORM_BACKWARD && job->a.cols >= LNORM_LONG_COLS);
 }
 
 static const lnorm_engine *engine_of(const lnorm_problem *problem) {
-    return lnorm_engine_wide.takes(problem) ? &lnorm_engine_wide : &lnorm_engine_reference;
+    static const lnorm_engine *const engines[] = {&lnorm_engine_long, &lnorm_engine_rows, &lnorm_engine_wide,
+                                                  &lnorm_engine_reference};
+    const lnorm_engine *const *engine = engines;
+    while (!(*engine)->takes(problem))
+        engine++;
+    return *engine;
 }
 
 /* Without a workspace, which the caller has given or not. */
-static wide_call wide_call_of(lnorm_pass pass, const lnorm_rows_job *job) {
-    wide_call call;
+static canonical_call call_of(lnorm_pass pass, const lnorm_rows_job *job) {
+    canonical_call call;
     place_all(&call, pass, job);
     call.data.workspace = NULL;
     return call;
 }
 
-static size_t wide_workspace(const lnorm_rows_job *job) {
-    wide_call call = wide_call_of(LNORM_BACKWARD, job);
+static size_t canonical_workspace(const lnorm_rows_job *job) {
+    canonical_call call = call_of(LNORM_BACKWARD, job);
     return engine_of(&call.problem)->workspace(&call.problem);
 }
 
-static void run_wide(lnorm_pass pass, const lnorm_rows_job *job, const lnorm_kernels *kernels) {
-    wide_call call = wide_call_of(pass, job);
+static void run_canonical(lnorm_pass pass, const lnorm_rows_job *job, const lnorm_kernels *kernels) {
+    canonical_call call = call_of(pass, job);
     const lnorm_engine *engine = engine_of(&call.problem);
     call.data.workspace = job->workspace;
-    for (int phase = 0; phase < lnorm_phases(&call.problem); phase++)
+    for (int phase = 0; phase < engine->phases(&call.problem); phase++)
         for (int64_t task = 0, tasks = lnorm_tasks(engine, &call.problem, phase); task < tasks; task++)
             engine->run(&call.problem, &call.data, kernels, phase, task);
 }
 
 /* -- Calls -------------------------------------------------------------------------------------------------------- */
-
-static inline int wide(const lnorm_rows_job *job) {
-    return job->a.element == LNORM_ELEMENT_F64;
-}
 
 /* What the passes share. Member by member: clearing all of it first would cost as much as a short row. */
 static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, int center, const void *x,
@@ -181,8 +184,8 @@ static lnorm_status forward(enum lnorm_element element, int center, void *y, voi
     job.rstd.at = rstd;
     job.mean.element = job.rstd.element = statistic;
     lnorm_environment caller = lnorm_environment_enter();
-    if (wide(&job))
-        run_wide(LNORM_FORWARD, &job, kernels);
+    if (is_canonical(LNORM_FORWARD, &job))
+        run_canonical(LNORM_FORWARD, &job, kernels);
     else
         lnorm_rows_forward_all(&job, kernels);
     lnorm_environment_leave(caller);
@@ -201,7 +204,8 @@ static void begin_backward(lnorm_rows_job *job, enum lnorm_element element, int 
 }
 
 static size_t workspace_of_call(const lnorm_rows_job *job) {
-    return lnorm_padded_workspace(wide(job) ? wide_workspace(job) : lnorm_rows_workspace(job));
+    return lnorm_padded_workspace(is_canonical(LNORM_BACKWARD, job) ? canonical_workspace(job)
+                                                                    : lnorm_rows_workspace(job));
 }
 
 static lnorm_status backward(enum lnorm_element element, int center, void *dx, void *dweight, void *dbias,
@@ -223,8 +227,8 @@ static lnorm_status backward(enum lnorm_element element, int center, void *dx, v
         return LNORM_NOT_AVAILABLE;
     job.workspace = lnorm_align_workspace(workspace, needed);
     lnorm_environment caller = lnorm_environment_enter();
-    if (wide(&job))
-        run_wide(LNORM_BACKWARD, &job, kernels);
+    if (is_canonical(LNORM_BACKWARD, &job))
+        run_canonical(LNORM_BACKWARD, &job, kernels);
     else
         lnorm_rows_backward_all(&job, kernels);
     lnorm_environment_leave(caller);

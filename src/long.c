@@ -12,7 +12,6 @@
 #include "stream.h"
 
 enum {
-    LONG_COLS = 1 << 17, /* from here on it pays to cut a row into segments */
     LONG_ROWS = 63,      /* more rows make enough tasks as they are, and dweight would need more than one row block */
     SEGMENTS_MAX = 512,  /* of a row: they are added up on the stack, by each task anew */
     SEGMENT_LEAST = LNORM_TASK_ELEMENTS,
@@ -59,7 +58,7 @@ static int long_takes(const lnorm_problem *problem) {
         return 0;
     if (problem->statistics != LNORM_COMPUTED && !saved)
         return 0;
-    if (problem->element.axes != 1 || problem->group.axes > 1 || problem->element.count < LONG_COLS ||
+    if (problem->element.axes != 1 || problem->group.axes > 1 || problem->element.count < LNORM_LONG_COLS ||
         problem->group.count < 1 || problem->group.count > LONG_ROWS)
         return 0;
     if (lnorm_has(problem, LNORM_RUNNING_MEAN) || lnorm_has(problem, LNORM_RUNNING_VAR))

@@ -68,8 +68,8 @@ static inline ln_backward_form ln_fast_form_for(int64_t n) {
     return form;
 }
 
-/* How dx, where it is too large for the caches, goes past them: rows that are whole lines as the kernel's vectors, others
- * by a copy, which short ones lose by. */
+/* How dx, where it is too large for the caches, goes past them: rows of whole lines as the sweep's vectors, others by a
+ * copy, which short ones lose by. */
 enum ln_dx_way { LN_DX_STORED, LN_DX_STREAMED, LN_DX_COPIED };
 
 static inline enum ln_dx_way ln_dx_way_of(const lnorm_rows *a) {
