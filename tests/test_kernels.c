@@ -10,6 +10,7 @@
 #include "kernel_case.h"
 #include "kernel_columns.h"
 #include "kernel_long.h"
+#include "kernel_streamed.h"
 #include "kernel_wide.h"
 #include "kernels/statistics.h"
 #include "stream.h"
@@ -409,6 +410,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_rows_streamed),
         cmocka_unit_test(test_rows_stream),
+        cmocka_unit_test(test_rows_past_caches),
         cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_backward),
         cmocka_unit_test(test_wide_scale),

@@ -8,7 +8,9 @@
 
 enum {
     LN_FAST_COLS = 1024,                         /* columns of weight and bias at once */
-    LN_FAST_TILE = LNORM_BLOCK * LNORM_BLOCK_RUNS /* f32 that 16-bit rows are widened to: a block of the tree */
+    LN_FAST_TILE = LNORM_BLOCK * LNORM_BLOCK_RUNS, /* f32 that 16-bit rows are widened to: a block of the tree */
+    LN_FAST_STREAMED = 6144, /* f32 together where y goes past the caches: the level 1 cache is to keep them */
+    LN_LINE_COLS = LNORM_LINE / 4
 };
 
 /* Statistics as the elements use them: xhat = ((x - h) - l)*rho where the row is regular. */
@@ -40,6 +42,7 @@ typedef struct ln_fast_source {
     int rows;
     const char *x;
     int64_t pitch, cols;
+    int64_t ahead; /* what will be read next is so many elements further; or 0 */
 } ln_fast_source;
 
 /* Whether the statistics that runs give, the mean m, v and v + eps, will do. Then the row is regular. */
@@ -86,7 +89,8 @@ typedef struct ln_fast_rows {
     char *y[2], *far[2];        /* far: where y goes from there, or NULL */
     enum lnorm_element element; /* of y */
     const float *x[2], *weight, *bias;
-    int64_t ahead; /* where y goes past the caches: so many elements further there is what will be read next; or 0 */
+    int streams;   /* y goes past the caches: one usual row */
+    int64_t ahead; /* then: so many elements further there is what will be read next; or 0 */
     ln_fast_form form[2];
 } ln_fast_rows;
 
@@ -100,6 +104,8 @@ typedef struct ln_fast_tile {
     const lnorm_rows *a;
     int64_t row;
     int rows, whole; /* rows together; `wide` holds them from beginning to end */
+    int streams;     /* y goes past the caches */
+    int64_t ahead;   /* elements from the tile to the next, or 0 */
     ln_record s[LN_TILE_ROWS];
     ln_fast_form form[LN_TILE_ROWS];
     ln_run_rest rest;

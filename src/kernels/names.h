@@ -188,6 +188,7 @@
 #define ln_run_sums LNORM_ISA_NAME(ln_run_sums)
 #define ln_run_two LNORM_ISA_NAME(ln_run_two)
 #define ln_run_four LNORM_ISA_NAME(ln_run_four)
+#define ln_run_ask LNORM_ISA_NAME(ln_run_ask)
 #define ln_run_both LNORM_ISA_NAME(ln_run_both)
 #define ln_run_columns LNORM_ISA_NAME(ln_run_columns)
 #define ln_run_fold LNORM_ISA_NAME(ln_run_fold)
@@ -209,6 +210,10 @@
 
 /* rows_fast.inc */
 #define ln_fast_columns LNORM_ISA_NAME(ln_fast_columns)
+#define ln_fast_line LNORM_ISA_NAME(ln_fast_line)
+#define ln_fast_put_line LNORM_ISA_NAME(ln_fast_put_line)
+#define ln_fast_stream_line LNORM_ISA_NAME(ln_fast_stream_line)
+#define ln_fast_stream LNORM_ISA_NAME(ln_fast_stream)
 #define ln_fast_put LNORM_ISA_NAME(ln_fast_put)
 #define ln_fast_sweep LNORM_ISA_NAME(ln_fast_sweep)
 #define ln_fast_rows_of LNORM_ISA_NAME(ln_fast_rows_of)
