@@ -106,7 +106,8 @@ static void ln_dx_run(const ln_columns *s, ln_gradient_sweep f, int64_t n, int64
         f.x += rows * f.x_row;
         f.dy += rows * f.dy_row;
         f.dx += rows * f.dx_row;
-        f.weight += f.weight ? rows : 0;
+        if (f.weight)
+            f.weight += rows;
     }
 }
 
@@ -146,14 +147,14 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
 
 /* The statistics, computed or given, or those that phase 0 has left. */
 static void ln_column_records(ln_columns *s, int64_t group, int phase) {
-    ln_record *kept = (ln_record *)s->b.data->workspace + group;
-    if (phase == 2 && s->b.data->workspace) {
+    ln_record *kept = s->b.data->workspace ? (ln_record *)s->b.data->workspace + group : NULL;
+    if (phase == 2 && kept) {
         for (int j = 0; j < s->columns; j++)
             lnorm_set_columns(s, j, &kept[j]);
         return;
     }
     lnorm_columns_statistics(s);
-    for (int j = 0; phase == 0 && s->b.data->workspace && j < s->columns; j++)
+    for (int j = 0; phase == 0 && kept && j < s->columns; j++)
         kept[j] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
 }
 
