@@ -13,14 +13,14 @@ typedef struct exchange {
     int (*describe)(void *object, lnorm_tensor *tensor);
 } exchange;
 
-static PyObject *types, *empty_like, *get_threads, *is_neg;
+static PyObject *types, *empty_like, *get_threads, *written, *is_neg;
 static int (*describe_tensor)(void *object, lnorm_tensor *tensor);
 
 const char set_tensors_doc[] =
-    "set_tensors(types, exchange, empty_like, get_threads, /)\n--\n\n"
+    "set_tensors(types, exchange, empty_like, get_threads, written, /)\n--\n\n"
     "Whose tensors tensor_norm takes: a tuple of exactly these types, their __dlpack_c_exchange_api__, and the\n"
-    "functions that make an output and say how many threads there are. False where the table is of no use;\n"
-    "tensor_norm then returns None always.";
+    "functions that make an output, say how many threads there are, and are told (mean, variance) that were updated.\n"
+    "False where the table is of no use; tensor_norm then returns None always.";
 
 static void keep(PyObject **where, PyObject *object) {
     PyObject *before = *where;
@@ -32,7 +32,7 @@ static void keep(PyObject **where, PyObject *object) {
 PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     const exchange *table;
     (void)module;
-    if (check_count(given, 4, "set_tensors"))
+    if (check_count(given, 5, "set_tensors"))
         return NULL;
     if (!PyTuple_Check(arguments[0])) {
         PyErr_Format(PyExc_TypeError, "types: expected a tuple, got %R", arguments[0]);
@@ -46,6 +46,7 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
     keep(&types, arguments[0]);
     keep(&empty_like, arguments[2]);
     keep(&get_threads, arguments[3]);
+    keep(&written, arguments[4]);
     describe_tensor = table->major == 1 ? table->describe : NULL;
     return PyBool_FromLong(describe_tensor != NULL);
 }
@@ -90,18 +91,21 @@ static int read_dense(PyObject *object, lnorm_tensor *tensor) {
     return 0;
 }
 
+/* What the functions take: x, weight, bias and `how`, a tuple; gradients dy and a mask as well. */
+enum { X, WEIGHT, BIAS, HOW, FORWARD_ARGUMENTS, DY = FORWARD_ARGUMENTS, MASK, BACKWARD_ARGUMENTS };
+enum { KIND, SHAPE, EPS, FAST, MEAN, VARIANCE, MOMENTUM, HOW_MEMBERS };
+
 /* A call under way: arguments as they came, tensors as they lie, and the operation for lnorm_execute. */
 typedef struct tensor_call {
     PyObject *const *arguments;
-    lnorm_tensor x, weight, bias, dy, outputs[3];
+    PyObject *how[HOW_MEMBERS];
+    lnorm_tensor x, weight, bias, mean, variance, dy, outputs[3];
     lnorm_op op;
     lnorm_io io;
     int64_t elements;
     int one_element; /* x and parameters have one element type: level 1 may do */
+    int updates;     /* mean and variance are running statistics, to be updated */
 } tensor_call;
-
-/* What of the arguments stands where. */
-enum { KIND, X, SHAPE, WEIGHT, BIAS, EPS, FAST, FORWARD_ARGUMENTS, DY = FORWARD_ARGUMENTS, MASK, BACKWARD_ARGUMENTS };
 
 static int64_t count_elements(const lnorm_tensor *x) {
     int64_t count = 1;
@@ -153,47 +157,97 @@ static int read_parameter(tensor_call *c, PyObject *object, int32_t ndim, const 
     return c->x.dtype.bits == 16 && element_of(into) == F32;
 }
 
-/* Both parameters, of one type. */
+/* Both parameters; batch norm's statistics, too. All are of one type. */
 static int read_parameters(tensor_call *c) {
-    int grouped = c->op.kind == LNORM_GROUP_NORM;
-    int32_t ndim = grouped ? 1 : c->op.normalized_ndim;
-    const int64_t *extents = grouped ? c->x.shape + 1 : c->op.normalized_shape;
-    return read_parameter(c, c->arguments[WEIGHT], ndim, extents, &c->weight, &c->io.weight) &&
-           read_parameter(c, c->arguments[BIAS], ndim, extents, &c->bias, &c->io.bias) &&
-           (!c->io.weight || !c->io.bias || element_of(&c->weight) == element_of(&c->bias));
+    int channels = c->op.kind == LNORM_GROUP_NORM || c->op.kind == LNORM_BATCH_NORM;
+    int32_t ndim = channels ? 1 : c->op.normalized_ndim;
+    const int64_t *extents = channels ? c->x.shape + 1 : c->op.normalized_shape;
+    const struct {
+        PyObject *object;
+        lnorm_tensor *into;
+        const lnorm_tensor **in_io;
+    } all[] = {{c->arguments[WEIGHT], &c->weight, &c->io.weight},
+               {c->arguments[BIAS], &c->bias, &c->io.bias},
+               {c->how[MEAN], &c->mean, c->updates ? &c->io.running_mean : &c->io.mean},
+               {c->how[VARIANCE], &c->variance, c->updates ? &c->io.running_var : &c->io.variance}};
+    const lnorm_tensor *first = NULL;
+    for (int i = 0; i < (c->op.kind == LNORM_BATCH_NORM ? 4 : 2); i++) {
+        if (!read_parameter(c, all[i].object, ndim, extents, all[i].into, all[i].in_io))
+            return 0;
+        if (!first)
+            first = *all[i].in_io;
+        else if (*all[i].in_io && element_of(first) != element_of(*all[i].in_io))
+            return 0;
+    }
+    return 1;
 }
 
-/* None is the default of PyTorch's RMS norm, which is lnorm's, too. */
+/* Batch norm: mean and variance are both there or both not. With a momentum they are running statistics, which a
+ * forward pass updates; otherwise they are used in place of x's own, of which PyTorch takes no single ones. */
+static int read_statistics(tensor_call *c) {
+    int given = c->how[MEAN] != Py_None;
+    if (given != (c->how[VARIANCE] != Py_None) || c->x.ndim < 2)
+        return 0;
+    c->updates = given && c->how[MOMENTUM] != Py_None;
+    if (given && !c->updates)
+        c->op.statistics = LNORM_CONSTANT;
+    else if (c->elements == c->x.shape[1])
+        return 0;
+    if (!c->updates)
+        return 1;
+    c->op.momentum = PyFloat_CheckExact(c->how[MOMENTUM]) ? PyFloat_AsDouble(c->how[MOMENTUM]) : -1.0;
+    return c->op.momentum >= 0 && c->op.momentum <= 1;
+}
+
+/* None is the default of PyTorch's RMS norm, which is lnorm's, too. Batch norm of x's own statistics PyTorch refuses to
+ * compute with 0. */
 static int read_eps(tensor_call *c) {
-    PyObject *eps = c->arguments[EPS];
+    PyObject *eps = c->how[EPS];
     if (eps == Py_None && c->op.kind == LNORM_RMS_NORM)
         c->op.eps = LNORM_EPS_DEFAULT;
     else if (PyFloat_CheckExact(eps))
         c->op.eps = PyFloat_AsDouble(eps);
     else
         return 0;
+    if (c->op.eps == 0 && c->op.kind == LNORM_BATCH_NORM && c->op.statistics == LNORM_COMPUTED)
+        return 0;
     return eps == Py_None || (c->op.eps >= 0 && c->op.eps <= DBL_MAX);
+}
+
+/* What the kind goes by, beside x. */
+static int read_groups_of_kind(tensor_call *c) {
+    switch (c->op.kind) {
+    case LNORM_LAYER_NORM:
+    case LNORM_RMS_NORM: return read_normalized_shape(c, c->how[SHAPE]);
+    case LNORM_GROUP_NORM: return read_groups(c, c->how[SHAPE]);
+    case LNORM_BATCH_NORM: return read_statistics(c);
+    default: return 0;
+    }
+}
+
+static int read_how(tensor_call *c) {
+    PyObject *how = c->arguments[HOW];
+    int64_t kind;
+    int overflow;
+    if (!PyTuple_Check(how) || PyTuple_Size(how) != HOW_MEMBERS)
+        return 0;
+    for (int i = 0; i < HOW_MEMBERS; i++)
+        c->how[i] = PyTuple_GetItem(how, i);
+    kind = PyLong_CheckExact(c->how[KIND]) ? PyLong_AsLongLongAndOverflow(c->how[KIND], &overflow) : -1;
+    c->op.kind = (lnorm_kind)kind;
+    return 1;
 }
 
 /* The operands; 0 where the caller has to look at them himself. No exception is left. */
 static int read_call(tensor_call *c, lnorm_pass pass, PyObject *const *arguments) {
-    int64_t kind = -1;
-    int overflow;
     *c = (tensor_call){.arguments = arguments, .op = LNORM_OP_INIT, .io = LNORM_IO_INIT, .one_element = 1};
-    if (PyLong_CheckExact(arguments[KIND]))
-        kind = PyLong_AsLongLongAndOverflow(arguments[KIND], &overflow);
-    if (!read_dense(arguments[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
+    if (!read_how(c) || !read_dense(arguments[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
         return 0;
     c->io.x = &c->x;
     c->elements = count_elements(&c->x);
-    c->op.kind = (lnorm_kind)kind;
     c->op.pass = pass;
-    c->op.arithmetic = arguments[FAST] == Py_True ? LNORM_FAST : LNORM_ACCURATE;
-    if (kind == LNORM_GROUP_NORM ? !read_groups(c, arguments[SHAPE])
-                                 : (kind != LNORM_LAYER_NORM && kind != LNORM_RMS_NORM) ||
-                                       !read_normalized_shape(c, arguments[SHAPE]))
-        return 0;
-    return c->elements > 0 && read_parameters(c) && read_eps(c);
+    c->op.arithmetic = c->how[FAST] == Py_True ? LNORM_FAST : LNORM_ACCURATE;
+    return c->elements > 0 && read_groups_of_kind(c) && read_parameters(c) && read_eps(c);
 }
 
 static PyObject *nothing(void) {
@@ -246,15 +300,34 @@ static int run_threads(tensor_call *c) {
 
 /* Level 1 costs a microsecond less than a plan, which shows in a norm that takes two. */
 static int run(tensor_call *c) {
-    int level1 = c->elements < ALONE_BELOW && c->one_element && c->op.kind != LNORM_GROUP_NORM &&
-                 c->op.arithmetic == LNORM_ACCURATE;
+    int rows = c->op.kind == LNORM_LAYER_NORM || c->op.kind == LNORM_RMS_NORM;
+    int level1 = rows && c->elements < ALONE_BELOW && c->one_element && c->op.arithmetic == LNORM_ACCURATE;
     return level1 ? run_level1(c) : run_threads(c);
 }
 
+/* Autograd has to know that memory was written behind its back. */
+static int tell_written(const tensor_call *c) {
+    PyObject *answer;
+    if (!c->updates)
+        return 0;
+    answer = PyObject_CallFunctionObjArgs(written, c->how[MEAN], c->how[VARIANCE], NULL);
+    Py_DecRef(answer);
+    return answer ? 0 : -1;
+}
+
+/* What the library refuses is the caller's, too. */
+static PyObject *left_to_caller(PyObject *results) {
+    Py_DecRef(results);
+    PyErr_Clear();
+    return nothing();
+}
+
 const char tensor_norm_doc[] =
-    "tensor_norm(kind, x, shape, weight, bias, eps, fast, /)\n--\n\n"
+    "tensor_norm(x, weight, bias, how, /)\n--\n\n"
     "y, made by empty_like; None where the operands are not dense tensors of matching shapes and element types.\n\n"
-    "shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups for GROUP_NORM.";
+    "how: (kind, shape, eps, fast, mean, variance, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and\n"
+    "RMS_NORM; the number of groups for GROUP_NORM. The last three are None but for BATCH_NORM: mean and variance to\n"
+    "use, or with a momentum those to update.";
 
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     tensor_call c;
@@ -265,7 +338,9 @@ PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t g
     if (!read_call(&c, LNORM_FORWARD, arguments))
         return nothing();
     y = new_output(&c, 0, arguments[X], &c.io.y);
-    if (y && run(&c)) {
+    if (!y || run(&c))
+        return left_to_caller(y);
+    if (tell_written(&c)) {
         Py_DecRef(y);
         return NULL;
     }
@@ -274,17 +349,21 @@ PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t g
 
 static int read_dy(tensor_call *c) {
     PyObject *mask = c->arguments[MASK];
-    if (!PyTuple_Check(mask) || PyTuple_Size(mask) != 3 || !read_dense(c->arguments[DY], &c->dy) ||
+    if (!PyTuple_Check(mask) || PyTuple_Size(mask) < 3 || !read_dense(c->arguments[DY], &c->dy) ||
         element_of(&c->dy) != element_of(&c->x) || c->dy.ndim != c->x.ndim)
         return 0;
     c->io.dy = &c->dy;
+    c->io.running_mean = c->io.running_var = NULL;
+    /* Of norms of channels the library has fast gradients by its reference alone, 5 to 20 times as slow. */
+    if (c->op.kind == LNORM_GROUP_NORM || c->op.kind == LNORM_BATCH_NORM)
+        c->op.arithmetic = LNORM_ACCURATE;
     return memcmp(c->dy.shape, c->x.shape, (size_t)c->x.ndim * sizeof *c->x.shape) == 0;
 }
 
 const char tensor_norm_backward_doc[] =
-    "tensor_norm_backward(kind, x, shape, weight, bias, eps, fast, dy, mask, /)\n--\n\n"
+    "tensor_norm_backward(x, weight, bias, how, dy, mask, /)\n--\n\n"
     "(dx, dweight, dbias), each None where the tuple mask has False for it; None as tensor_norm. Of bias the shape\n"
-    "and type count.";
+    "and type count. Nothing is updated, whatever the momentum.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     static const int like[3] = {X, WEIGHT, BIAS};
@@ -302,14 +381,8 @@ PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_
         PyObject *output = PyTuple_GetItem(arguments[MASK], i) == Py_True && source != Py_None
                                ? new_output(&c, i, source, in_io[i])
                                : nothing();
-        if (!output || PyTuple_SetItem(result, i, output)) {
-            Py_DecRef(result);
-            return NULL;
-        }
+        if (!output || PyTuple_SetItem(result, i, output))
+            return left_to_caller(result);
     }
-    if (result && run(&c)) {
-        Py_DecRef(result);
-        return NULL;
-    }
-    return result;
+    return result && !run(&c) ? result : left_to_caller(result);
 }

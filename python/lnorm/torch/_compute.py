@@ -23,7 +23,7 @@ threads = torch.get_num_threads
 # (The lambda, as `threads` may be set to something else.)
 if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     _core.set_tensors(PLAIN_TYPES, torch.Tensor.__dlpack_c_exchange_api__, torch.empty_like,
-                      lambda: threads())
+                      lambda: threads(), lambda *updated: torch.autograd.graph.increment_version(updated))
 
 
 def checked_eps(kind, eps, dtype):
@@ -50,7 +50,8 @@ def forward(x, weight, bias, kind, extent, eps, fast, mean=None, variance=None, 
     running: (running_mean, running_var, momentum), of which the tensors are updated in the same pass over x."""
     eps = checked_eps(kind, eps, x.dtype)
     shape = _shape(x, kind, extent)
-    y = _core.tensor_norm(KINDS[kind], x, shape, weight, bias, eps, is_fast(fast))
+    how = KINDS[kind], shape, eps, is_fast(fast)
+    y = _core.tensor_norm(x, weight, bias, (*how, mean, variance, None) if running is None else (*how, *running))
     if y is None:
         y = empty_like(x, kind)
         _execute(kind, _core.FORWARD, shape, eps, fast, running, x=x, weight=weight, bias=bias, y=y, mean=mean,
@@ -79,7 +80,8 @@ def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, var
     """The same with None for what `mask` does not ask for."""
     eps, fast = checked_eps(kind, eps, x.dtype), is_fast(fast)
     shape = _shape(x, kind, extent)
-    found = _core.tensor_norm_backward(KINDS[kind], x, shape, weight, bias, eps, fast, dy, mask)
+    how = KINDS[kind], shape, eps, fast, mean, variance, None
+    found = _core.tensor_norm_backward(x, weight, bias, how, dy, mask)
     if found is not None:
         return found
     dx = empty_like(x, kind) if mask[0] else None

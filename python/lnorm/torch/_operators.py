@@ -130,31 +130,36 @@ class Norm(_Recorded):
 
 
 class TensorNorm(Function):
-    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. The output is None
-    where _core.tensor_norm does not take the operands."""
-
-    record = classmethod(_Recorded.record.__func__)
+    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. `how` is that of
+    _core.tensor_norm; the output is None where that does not take the operands."""
 
     @staticmethod
-    def forward(ctx, code, x, shape, weight, bias, eps, fast):
-        y = _core.tensor_norm(code, x, shape, weight, bias, eps, fast)
-        ctx.save_for_backward(x, weight, bias)
-        ctx.how = code, shape, eps, fast
-        return y
+    def forward(ctx, x, weight, bias, how):
+        mean, variance, momentum = how[4:]
+        if momentum is None and mean is not None:
+            ctx.save_for_backward(x, weight, bias, mean, variance)
+        else:
+            ctx.save_for_backward(x, weight, bias)
+        ctx.how = how
+        return _core.tensor_norm(x, weight, bias, how)
 
     @staticmethod
     def backward(ctx, dy):
-        x, weight, bias = ctx.saved_tensors
-        (code, shape, eps, fast), wanted = ctx.how, ctx.needs_input_grad
-        mask = wanted[1], wanted[3], wanted[4]
+        x, weight, bias, *constants = ctx.saved_tensors
+        how, mask = ctx.how, ctx.needs_input_grad
         found = None
         if no_mode_is_on() and not torch.is_grad_enabled():
-            found = _core.tensor_norm_backward(code, x, shape, weight, bias, eps, fast, dy, mask)
+            found = _core.tensor_norm_backward(x, weight, bias, how, dy, mask)
         if found is None:
-            extent = shape if code == _core.GROUP_NORM else len(shape)
-            found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask)
+            code, shape, eps, fast = how[:4]
+            extent = len(shape) if isinstance(shape, tuple) else shape or 0
+            found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
             found = [gradient if asked else None for gradient, asked in zip(found, mask)]
-        return None, found[0], None, found[1], found[2], None, None
+        return *found, None
+
+
+# Function.apply without its look at transforms and signature (_Recorded.record), bound once.
+TensorNorm.record = super(Function, TensorNorm).apply
 
 
 class NormBackward(_Recorded):

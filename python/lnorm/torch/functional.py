@@ -28,7 +28,7 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(_core.LAYER_NORM, input, normalized_shape, weight, bias, eps, fast)
+        y = _quick(input, weight, bias, _core.LAYER_NORM, normalized_shape, eps, fast)
         if y is not None:
             return y
         if _is_foreign(input, eps):
@@ -49,7 +49,7 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         if has_torch_function_variadic(input, weight):
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
-        y = _quick(_core.RMS_NORM, input, normalized_shape, weight, None, eps, fast)
+        y = _quick(input, weight, None, _core.RMS_NORM, normalized_shape, eps, fast)
         if y is not None:
             return y
         if _is_foreign(input, 0.0 if eps is None else eps):
@@ -71,7 +71,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(_core.GROUP_NORM, input, num_groups, weight, bias, eps, fast)
+        y = _quick(input, weight, bias, _core.GROUP_NORM, num_groups, eps, fast)
         if y is not None:
             return y
         if _is_foreign(input, eps):
@@ -130,11 +130,17 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
             return handle_torch_function(batch_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
+        if training or running_mean is not None:
+            y = _quick(input, weight, bias, _core.BATCH_NORM, None, eps, fast, running_mean, running_var,
+                       momentum if training else None)
+            if y is not None:
+                return y
         if _is_foreign(input, eps, momentum):
             return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 2
             and _has_statistics(input, running_mean, running_var, training, momentum)
-            and _has_groups(input, input.size(1), weight, bias) and not (eps < 0 or (training and eps == 0))):
+            and _has_channels(input, weight, bias) and not (training and input.numel() == input.size(1))
+            and not (eps < 0 or (training and eps == 0))):
         return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return _norm(input, weight, bias, "batch", 0, eps, fast, running_mean, running_var)
@@ -155,15 +161,16 @@ def _is_foreign(input, *numbers_given):
         type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
-def _quick(code, input, shape, weight, bias, eps, fast):
+def _quick(input, weight, bias, code, shape, eps, fast, mean=None, variance=None, momentum=None):
     """y of ordinary dense tensors in eager mode, by the shortest way; None where something about it is special."""
     if is_dynamo_compiling() or type(input) not in PLAIN_TYPES or not no_mode_is_on():
         return None
+    how = code, shape, eps, is_fast(fast), mean, variance, momentum
     if not records(input, weight, bias):
-        return _core.tensor_norm(code, input, shape, weight, bias, eps, is_fast(fast))
+        return _core.tensor_norm(input, weight, bias, how)
     if not input.is_contiguous():
         return None
-    return TensorNorm.record(code, input, shape, weight, bias, eps, is_fast(fast))
+    return TensorNorm.record(input, weight, bias, how)
 
 
 def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bool:
@@ -201,6 +208,10 @@ def _has_groups(input: Tensor, num_groups: int, weight: Optional[Tensor], bias: 
         return False
     if input.size(0) * input.size(1) // num_groups * _positions(input) == 1:
         return False
+    return _has_channels(input, weight, bias)
+
+
+def _has_channels(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> bool:
     channels = [input.size(1)]
     return (weight is None or list(weight.shape) == channels) and (bias is None or list(bias.shape) == channels)
 
