@@ -195,9 +195,17 @@ def _attributes(node):
     return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
+def _has_f32_statistics(node):
+    """stash_type is the type of Mean and InvStdDev and no more here, so that it matters only where they are there."""
+    return _attributes(node).get("stash_type", 1) == 1 or not any(node.output[1:])
+
+
 def _to_library(node, types):
-    if not _is_norm(node, "LayerNormalization", "RMSNormalization") or _attributes(node).get("stash_type", 1) != 1:
+    if not _is_norm(node, "LayerNormalization", "RMSNormalization") or not _has_f32_statistics(node):
         return False
+    kept = [attribute for attribute in node.attribute if attribute.name != "stash_type"]
+    del node.attribute[:]
+    node.attribute.extend(kept)
     node.domain = _LIBRARY_DOMAIN
     return True
 
@@ -205,11 +213,10 @@ def _to_library(node, types):
 def _to_python(node, types):
     import onnx
 
-    if not _is_norm(node, "LayerNormalization") or any(types.get(name) != 1 for name in node.input):
+    if (not _is_norm(node, "LayerNormalization") or any(types.get(name) != 1 for name in node.input)
+            or not _has_f32_statistics(node)):
         return False
     attributes = _attributes(node)
-    if attributes.get("stash_type", 1) != 1:
-        return False
     given = {"axis": attributes.get("axis", -1), "epsilon": attributes.get("epsilon", _EPSILON)}
     node.CopyFrom(onnx.helper.make_node(_operator_name(len(node.input), len(node.output)), node.input, node.output,
                                         name=node.name, domain=_PYTHON_DOMAIN, **given))
@@ -220,8 +227,8 @@ def replace(model, *, library=False):
     """Makes normalisation nodes of a ModelProto lnorm's, in place; returns how many.
 
     library=True: every LayerNormalization and RMSNormalization, of any element type, for liblnorm_ort. library=False:
-    every LayerNormalization of float32 whose types shape inference tells, for operators written in Python. Nodes with a
-    stash_type other than float32 stay. The model then runs in ONNX Runtime sessions made with register()'s options;
+    every LayerNormalization of float32 whose types shape inference tells, for operators written in Python. Nodes that
+    give a Mean or InvStdDev of another type than float32 (stash_type) stay. The model then runs in ONNX Runtime sessions made with register()'s options;
     register needs the same choice.
     """
     import onnx

@@ -110,10 +110,10 @@ def test_refused(call, message):
 # ---- In ONNX Runtime ------------------------------------------------------------------------------------------------------
 
 
-def model_of(inputs, outputs, axis=-1):
+def model_of(inputs, outputs, axis=-1, **attributes):
     names = ["x", "scale", "b"][:inputs]
     results = ["y", "mean", "rstd"][:outputs]
-    node = onnx.helper.make_node("LayerNormalization", names, results, axis=axis, epsilon=1e-3)
+    node = onnx.helper.make_node("LayerNormalization", names, results, axis=axis, epsilon=1e-3, **attributes)
     shapes = {"x": ["N", 5, 8], "scale": [8], "b": [8], "y": ["N", 5, 8], "mean": ["N", 5, 1], "rstd": ["N", 5, 1]}
     value = {name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
              for name, shape in shapes.items()}
@@ -140,6 +140,25 @@ def test_runtime_runs_a_replaced_model(inputs, outputs):
     for result, exact, near in zip(got, due, usual, strict=False):
         assert np.array_equal(result, exact.reshape(result.shape))
         np.testing.assert_allclose(result, near, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", [False, True])
+def test_stash_type_matters_where_there_are_statistics(library):
+    for outputs in (1, 2, 3):
+        model = model_of(3, outputs, stash_type=onnx.TensorProto.BFLOAT16)
+        assert lnorm.onnx.replace(model, library=library) == (outputs == 1)
+        node = model.graph.node[0]
+        assert (node.domain == "") == (outputs > 1)
+        assert [a.name for a in node.attribute if a.name == "stash_type"] == ["stash_type"] * (outputs > 1)
+    if not library:
+        onnxruntime = pytest.importorskip("onnxruntime")
+        model = model_of(2, 1, stash_type=onnx.TensorProto.BFLOAT16)
+        lnorm.onnx.replace(model)
+        x = np.random.default_rng(5).standard_normal((1, 5, 8)).astype(np.float32)
+        scale = np.full(8, 2, np.float32)
+        got, = onnxruntime.InferenceSession(model.SerializeToString(), lnorm.onnx.register(),
+                                            providers=["CPUExecutionProvider"]).run(None, {"x": x, "scale": scale})
+        assert np.array_equal(got, lnorm.onnx.layer_normalization(x, scale, epsilon=float(np.float32(1e-3)))[0])
 
 
 def test_other_types_stay():

@@ -185,10 +185,20 @@ def test_replaced_model_runs():
 
 def test_other_statistics_and_nodes_stay():
     model = model_of("LayerNormalization", {"x": ("float16", [2, 4]), "scale": ("float16", [4])},
-                     {"y": ("float16", [2, 4])}, stash_type=16)
+                     {"y": ("float16", [2, 4]), "mean": ("bfloat16", [2, 1])}, stash_type=16)
     model.graph.node[0].domain = ""
     model.graph.node.append(onnx.helper.make_node("Relu", ["y"], ["z"]))
     assert lnorm.onnx.replace(model, library=True) == 0
+
+
+def test_stash_type_without_statistics_is_left_out():
+    model = model_of("LayerNormalization", {"x": ("float16", [2, 4]), "scale": ("float16", [4])},
+                     {"y": ("float16", [2, 4])}, stash_type=16)
+    model.graph.node[0].domain = ""
+    assert lnorm.onnx.replace(model, library=True) == 1
+    feed = arrays("float16", (2, 4), (4,))
+    got, = session_of(model).run(None, dict(zip(["x", "scale"], feed)))
+    assert same_bits(got, lnorm.onnx.layer_normalization(*feed)[0])
 
 
 def test_branches_are_replaced():
