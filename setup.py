@@ -100,6 +100,7 @@ core = Extension(
     extra_link_args=["-pthread"],
     py_limited_api=LIMITED,
 )
+# setuptools builds in a directory of its own beside the other builds.
 setup(version=version(), ext_modules=[core],
       cmdclass={"bdist_wheel": ReproducibleWheel, "build_ext": BuildInParallel, "sdist": ReproducibleSdist},
-      options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {})
+      options={"build": {"build_base": "build/python"}, "bdist_wheel": {"py_limited_api": "cp311"} if LIMITED else {}})

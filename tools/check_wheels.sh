@@ -32,7 +32,7 @@ install() { # environment, interpreter, packages
 
 wheels=$build/wheels
 rm -rf "$wheels"
-install "$build/wheels-tools" "${PYTHON:-python3}" 'numpy>=2' 'setuptools>=74' wheel abi3audit auditwheel
+install "$build/wheels-tools" "${PYTHON:-python3}" 'numpy>=2' 'setuptools>=77.0.3' wheel abi3audit auditwheel
 SOURCE_DATE_EPOCH=1000000000 "$build/wheels-tools/bin/python" -m pip wheel --quiet --no-build-isolation --no-deps \
     --wheel-dir "$wheels" .
 wheel=$(echo "$wheels"/lnorm-*.whl)
