@@ -1,5 +1,20 @@
 /* Transposing squares of 4 x 4 elements as they are: SSE2, which every x86 instruction set of ours contains. */
 
+/* The first n, 1 to 4, elements of a row of f32. */
+LNORM_INLINE void vd_put_row(char *at, __m128 row, int64_t n) {
+    if (n == 4) {
+        _mm_storeu_ps((float *)(void *)at, row);
+        return;
+    }
+    if (n >= 2) {
+        _mm_storel_pi((__m64 *)(void *)at, row);
+        row = _mm_movehl_ps(row, row);
+        at += 8;
+    }
+    if (n != 2)
+        _mm_store_ss((float *)(void *)at, row);
+}
+
 LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
     __m128i row[4], pair[4];
     VD_UNROLL

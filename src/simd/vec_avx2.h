@@ -6,7 +6,6 @@
  *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
  *   vd_drop_negative(a)        +0.0 where a < 0; a NaN stays
  *   vd_reciprocal_root(a)      1/sqrt(a), +0.0 where a is 0
- *   vd_turn(to, p, from, q)    transposes a square of VD_TURNED x VD_TURNED f64; p, q: pitches in elements
  *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
  *   vd_load_T(at)              VD_WIDTH elements, widened exactly; `at` needs no alignment
  *   vd_store_T(at, a)          one rounding, to nearest even
@@ -17,6 +16,8 @@
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
  *   vd_turn_16(to, p, from, q) the same for 16 bits; rows of `to` may overlap: they are written in increasing order
+ *   vd_turn_in(column, from, p) VD_WIDTH rows of 4 f32 as 4 columns, widened; p: pitch in bytes
+ *   vd_turn_out(to, p, column, n) and back, rounded; of the last row n elements. Rows may overlap, as above
  *
  * and, for the wide arithmetic only:
  *
@@ -46,7 +47,6 @@
 #endif
 
 #define VD_WIDTH 4
-#define VD_TURNED 4
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m256d vd;
@@ -96,19 +96,6 @@ LNORM_INLINE __m256i vd_mask64(int64_t n) {
 
 LNORM_INLINE vd vd_keep(vd a, int64_t n) {
     return _mm256_and_pd(a, _mm256_castsi256_pd(vd_mask64(n)));
-}
-
-/* Rows 0 and 2, 1 and 3 side by side, so that pairs need exchange within halves only. */
-LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
-    for (int k = 0; k < 4; k += 2) {
-        const double *at = from + k;
-        __m256d even = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at)),
-                                            _mm_loadu_pd(at + 2 * from_pitch), 1);
-        __m256d odd = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at + from_pitch)),
-                                           _mm_loadu_pd(at + 3 * from_pitch), 1);
-        _mm256_storeu_pd(to + k * to_pitch, _mm256_unpacklo_pd(even, odd));
-        _mm256_storeu_pd(to + (k + 1) * to_pitch, _mm256_unpackhi_pd(even, odd));
-    }
 }
 
 LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
@@ -362,6 +349,29 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
+    __m128 row[4];
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        row[k] = _mm_loadu_ps((const float *)(const void *)(from + k * pitch));
+    _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        column[k] = _mm256_cvtps_pd(row[k]);
+}
+
+LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64_t n) {
+    __m128 row[4];
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        row[k] = _mm256_cvtpd_ps(column[k]);
+    _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+    VD_UNROLL
+    for (int k = 0; k < 3; k++)
+        _mm_storeu_ps((float *)(void *)(to + k * pitch), row[k]);
+    vd_put_row(to + 3 * pitch, row[3], n);
+}
 
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 

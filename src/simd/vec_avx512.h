@@ -17,7 +17,6 @@
 #endif
 
 #define VD_WIDTH 8
-#define VD_TURNED 4
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m512d vd;
@@ -67,19 +66,6 @@ LNORM_INLINE uint8_t vd_mask(int64_t n) {
 
 LNORM_INLINE vd vd_keep(vd a, int64_t n) {
     return _mm512_maskz_mov_pd(vd_mask(n < 0 ? 0 : n > VD_WIDTH ? VD_WIDTH : n), a);
-}
-
-/* As in vec_avx2.h: rows 0 and 2, 1 and 3 side by side, so that pairs need exchange within halves only. */
-LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
-    for (int k = 0; k < 4; k += 2) {
-        const double *at = from + k;
-        __m256d even = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at)),
-                                            _mm_loadu_pd(at + 2 * from_pitch), 1);
-        __m256d odd = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(at + from_pitch)),
-                                           _mm_loadu_pd(at + 3 * from_pitch), 1);
-        _mm256_storeu_pd(to + k * to_pitch, _mm256_unpacklo_pd(even, odd));
-        _mm256_storeu_pd(to + (k + 1) * to_pitch, _mm256_unpackhi_pd(even, odd));
-    }
 }
 
 LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
@@ -258,6 +244,47 @@ LNORM_INLINE void vd_store_bf16(void *at, vd a) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+/* Two squares, one in each half. */
+LNORM_INLINE void vd_turn_halves(__m256 row[4]) {
+    __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(row[0], row[1]));
+    __m256d high = _mm256_castps_pd(_mm256_unpackhi_ps(row[0], row[1]));
+    __m256d low2 = _mm256_castps_pd(_mm256_unpacklo_ps(row[2], row[3]));
+    __m256d high2 = _mm256_castps_pd(_mm256_unpackhi_ps(row[2], row[3]));
+    row[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, low2));
+    row[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, low2));
+    row[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high, high2));
+    row[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high, high2));
+}
+
+LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
+    __m256 row[4];
+    VD_UNROLL
+    for (int k = 0; k < 4; k++) {
+        const char *at = from + k * pitch;
+        row[k] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)(const void *)at)),
+                                      _mm_loadu_ps((const float *)(const void *)(at + 4 * pitch)), 1);
+    }
+    vd_turn_halves(row);
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        column[k] = _mm512_cvtps_pd(row[k]);
+}
+
+LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64_t n) {
+    __m256 row[4];
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        row[k] = _mm512_cvtpd_ps(column[k]);
+    vd_turn_halves(row);
+    VD_UNROLL
+    for (int k = 0; k < 4; k++)
+        _mm_storeu_ps((float *)(void *)(to + k * pitch), _mm256_castps256_ps128(row[k]));
+    VD_UNROLL
+    for (int k = 0; k < 3; k++)
+        _mm_storeu_ps((float *)(void *)(to + (k + 4) * pitch), _mm256_extractf128_ps(row[k], 1));
+    vd_put_row(to + 7 * pitch, _mm256_extractf128_ps(row[3], 1), n);
+}
 
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include <arm_neon.h>
 
 #define VD_WIDTH 2
-#define VD_TURNED 2
 #define VD_UNROLL LNORM_UNROLL
 
 typedef float64x2_t vd;
@@ -40,12 +39,6 @@ LNORM_INLINE vd vd_drop_negative(vd a) {
 LNORM_INLINE vd vd_reciprocal_root(vd a) {
     vd root = vdivq_f64(vdupq_n_f64(1.0), vsqrtq_f64(a));
     return vreinterpretq_f64_u64(vbicq_u64(vreinterpretq_u64_f64(root), vceqzq_f64(a)));
-}
-
-LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
-    vd first = vld1q_f64(from), second = vld1q_f64(from + from_pitch);
-    vst1q_f64(to, vzip1q_f64(first, second));
-    vst1q_f64(to + to_pitch, vzip2q_f64(first, second));
 }
 
 /* The product is exact, so fused or not is one. */
@@ -293,6 +286,29 @@ LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64
     vd_put_row_16(to + to_pitch, vzip2_u32(ab_low, cd_low));
     vd_put_row_16(to + 2 * to_pitch, vzip1_u32(ab_high, cd_high));
     vd_put_row_16(to + 3 * to_pitch, vzip2_u32(ab_high, cd_high));
+}
+
+LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
+    float32x4_t row = vreinterpretq_f32_u32(vd_row_32(from)), next = vreinterpretq_f32_u32(vd_row_32(from + pitch));
+    float32x4_t low = vzip1q_f32(row, next), high = vzip2q_f32(row, next);
+    column[0] = vcvt_f64_f32(vget_low_f32(low));
+    column[1] = vcvt_high_f64_f32(low);
+    column[2] = vcvt_f64_f32(vget_low_f32(high));
+    column[3] = vcvt_high_f64_f32(high);
+}
+
+LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64_t n) {
+    float32x4_t even = vcvt_high_f32_f64(vcvt_f32_f64(column[0]), column[2]);
+    float32x4_t odd = vcvt_high_f32_f64(vcvt_f32_f64(column[1]), column[3]);
+    float32x4_t row = vtrn1q_f32(even, odd), next = vtrn2q_f32(even, odd);
+    uint8_t last[16];
+    vst1q_u8((uint8_t *)to, vreinterpretq_u8_f32(row));
+    if (n == 4) {
+        vst1q_u8((uint8_t *)(to + pitch), vreinterpretq_u8_f32(next));
+        return;
+    }
+    vst1q_u8(last, vreinterpretq_u8_f32(next));
+    memcpy(to + pitch, last, (size_t)n * 4);
 }
 
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */

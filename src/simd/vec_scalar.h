@@ -3,7 +3,6 @@
 #include <math.h>
 
 #define VD_WIDTH 1
-#define VD_TURNED 1
 #define VD_UNROLL /* none: 16 lanes do not fit the registers, and compilers may pair them */
 
 typedef double vd;
@@ -38,11 +37,6 @@ LNORM_INLINE vd vd_drop_negative(vd a) {
 
 LNORM_INLINE vd vd_reciprocal_root(vd a) {
     return a == 0.0 ? 0.0 : 1.0 / sqrt(a);
-}
-
-LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
-    (void)to_pitch, (void)from_pitch;
-    *to = *from;
 }
 
 LNORM_INLINE vd vd_square_add(vd sum, vd a) {
@@ -139,6 +133,18 @@ LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < 4; i++)
             memcpy(to + k * to_pitch + i * 2, from + i * from_pitch + k * 2, 2);
+}
+
+LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
+    (void)pitch;
+    for (int k = 0; k < 4; k++)
+        column[k] = vd_load_f32(from + 4 * k);
+}
+
+LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64_t n) {
+    (void)pitch;
+    for (int k = 0; k < n; k++)
+        vd_store_f32(to + 4 * k, column[k]);
 }
 
 /* A part of one element is no element: these are here for elements.inc to compile. */

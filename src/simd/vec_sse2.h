@@ -5,7 +5,6 @@
 #include <emmintrin.h>
 
 #define VD_WIDTH 2
-#define VD_TURNED 2
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m128d vd;
@@ -41,12 +40,6 @@ LNORM_INLINE vd vd_drop_negative(vd a) {
 LNORM_INLINE vd vd_reciprocal_root(vd a) {
     vd root = _mm_div_pd(_mm_set1_pd(1.0), _mm_sqrt_pd(a));
     return _mm_andnot_pd(_mm_cmpeq_pd(a, _mm_setzero_pd()), root);
-}
-
-LNORM_INLINE void vd_turn(double *to, int64_t to_pitch, const double *from, int64_t from_pitch) {
-    vd first = _mm_loadu_pd(from), second = _mm_loadu_pd(from + from_pitch);
-    _mm_storeu_pd(to, _mm_unpacklo_pd(first, second));
-    _mm_storeu_pd(to + to_pitch, _mm_unpackhi_pd(first, second));
 }
 
 LNORM_INLINE vd vd_square_add(vd sum, vd a) {
@@ -246,6 +239,23 @@ LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
+    __m128 row = _mm_loadu_ps((const float *)(const void *)from);
+    __m128 next = _mm_loadu_ps((const float *)(const void *)(from + pitch));
+    __m128 low = _mm_unpacklo_ps(row, next), high = _mm_unpackhi_ps(row, next);
+    column[0] = _mm_cvtps_pd(low);
+    column[1] = _mm_cvtps_pd(_mm_movehl_ps(low, low));
+    column[2] = _mm_cvtps_pd(high);
+    column[3] = _mm_cvtps_pd(_mm_movehl_ps(high, high));
+}
+
+LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64_t n) {
+    __m128 low = _mm_unpacklo_ps(_mm_cvtpd_ps(column[0]), _mm_cvtpd_ps(column[1]));
+    __m128 high = _mm_unpacklo_ps(_mm_cvtpd_ps(column[2]), _mm_cvtpd_ps(column[3]));
+    _mm_storeu_ps((float *)(void *)to, _mm_movelh_ps(low, high));
+    vd_put_row(to + pitch, _mm_movehl_ps(high, low), n);
+}
 
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
