@@ -1,6 +1,5 @@
 /* From an operation and described tensors to the canonical form: which axes are reduced, which index the parameters,
  * the strides of every operand, then axes merged where all operands allow it. */
-#include "compact.inc"
 
 #include "problem.h"
 #include "access.h"
@@ -485,4 +484,3 @@ lnorm_status lnorm_problem_init(lnorm_problem *problem, const lnorm_op *user_op,
     return LNORM_OK;
 }
 
-#include "compact_end.inc"

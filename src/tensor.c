@@ -1,4 +1,3 @@
-#include "compact.inc"
 
 #include "tensor.h"
 #include "access.h"
@@ -233,4 +232,3 @@ lnorm_status lnorm_tensor_broadcast(lnorm_operand_form *form, const char *name, 
     return LNORM_OK;
 }
 
-#include "compact_end.inc"

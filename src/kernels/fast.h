@@ -13,6 +13,8 @@ enum {
     LN_LINE_COLS = LNORM_LINE / 4
 };
 
+#define VF_PER_LINE (LN_LINE_COLS / VF_WIDTH)
+
 /* Statistics as the elements use them: xhat = ((x - h) - l)*rho where the row is regular. */
 typedef struct ln_fast_form {
     float h, l, rho;
