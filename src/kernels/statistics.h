@@ -38,6 +38,57 @@ static inline ln_pair ln_total_of(const ln_tree_pair *tree) {
     return total;
 }
 
+/* What is left of the rightmost block after the tree's. */
+static inline double ln_total_and(const lnorm_tree *tree, double last) {
+    int k = 0;
+    for (uint64_t count = tree->count; count; count >>= 1, k++)
+        if (count & 1)
+            last = tree->level[k] + last;
+    return last;
+}
+
+/* The same of two rows at once: a tree costs as much as a quarter of a block's sums. */
+typedef struct ln_two {
+    ln_pair of[2];
+} ln_two;
+
+typedef struct ln_tree_two {
+    ln_two level[63];
+    uint64_t count;
+} ln_tree_two;
+
+static inline ln_two ln_add_two(const ln_two *x, const ln_two *y) {
+    ln_two sum;
+    for (int i = 0; i < 2; i++) {
+        sum.of[i].a = x->of[i].a + y->of[i].a;
+        sum.of[i].b = x->of[i].b + y->of[i].b;
+    }
+    return sum;
+}
+
+static inline void ln_push_two(ln_tree_two *tree, const ln_two *block) {
+    ln_two term = *block;
+    int k = 0;
+    for (uint64_t count = tree->count; count & 1; count >>= 1, k++)
+        term = ln_add_two(&tree->level[k], &term);
+    tree->level[k] = term;
+    tree->count++;
+}
+
+/* Of at least one block. */
+static inline ln_two ln_total_of_two(const ln_tree_two *tree) {
+    uint64_t count = tree->count;
+    ln_two total;
+    int k = 0;
+    for (; !(count & 1); count >>= 1)
+        k++;
+    total = tree->level[k++];
+    for (count >>= 1; count; count >>= 1, k++)
+        if (count & 1)
+            total = ln_add_two(&tree->level[k], &total);
+    return total;
+}
+
 static inline int64_t ln_block_length(int64_t count, int64_t first) {
     return count - first < LNORM_BLOCK ? count - first : LNORM_BLOCK;
 }

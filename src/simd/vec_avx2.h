@@ -7,6 +7,8 @@
  *   vd_drop_negative(a)        +0.0 where a < 0; a NaN stays
  *   vd_reciprocal_root(a)      1/sqrt(a), +0.0 where a is 0
  *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
+ *   vd_fold_four(a, b, c, d, sum)  four of them at once; where VD_TWO_BLOCKS says that the lanes of
+ *                              two blocks have room in the registers
  *   vd_load_T(at)              VD_WIDTH elements, widened exactly; `at` needs no alignment
  *   vd_store_T(at, a)          one rounding, to nearest even
  *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more

@@ -17,6 +17,7 @@
 #endif
 
 #define VD_WIDTH 8
+#define VD_TWO_BLOCKS 1
 #define VD_UNROLL LNORM_UNROLL
 
 typedef __m512d vd;
@@ -73,6 +74,17 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* Four such folds: sums of a and b, of c and d, side by side, then of all. */
+LNORM_INLINE void vd_fold_four(const vd a[2], const vd b[2], const vd c[2], const vd d[2], double sum[4]) {
+    vd p = _mm512_add_pd(a[0], a[1]), q = _mm512_add_pd(b[0], b[1]);
+    vd r = _mm512_add_pd(c[0], c[1]), s = _mm512_add_pd(d[0], d[1]);
+    p = _mm512_add_pd(_mm512_shuffle_f64x2(p, q, 0x44), _mm512_shuffle_f64x2(p, q, 0xee));
+    r = _mm512_add_pd(_mm512_shuffle_f64x2(r, s, 0x44), _mm512_shuffle_f64x2(r, s, 0xee));
+    p = _mm512_add_pd(_mm512_shuffle_f64x2(p, r, 0x88), _mm512_shuffle_f64x2(p, r, 0xdd));
+    p = _mm512_add_pd(p, _mm512_permute_pd(p, 0x55));
+    _mm256_storeu_pd(sum, _mm512_castpd512_pd256(_mm512_maskz_compress_pd(0x55, p)));
 }
 
 /* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
