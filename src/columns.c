@@ -1,8 +1,9 @@
 /* The engine of columns: which problems it takes, and its tasks. What they consist of is in columns_*.c and channels.c,
  * the loops over vectors are an instruction set's (kernels/loops.h).
  *
- * Backward, where dweight and dbias have an entry for every column, phase 2 computes them and dx, strip by strip. Where
- * not, they are the general form's: phase 0 leaves the statistics in the workspace, phase 1 is that form's. */
+ * Backward, where dweight and dbias are made of sums over columns, phase 0 computes these and dx, strip by strip, as the
+ * general form does with its partials. Where not, they are that form's: phase 0 leaves the statistics in the workspace,
+ * phase 1 is that form's. */
 #include "compact.inc"
 
 #include "general.h"
@@ -14,7 +15,10 @@ static int narrow_or_absent(const lnorm_problem *problem, enum lnorm_operand ope
 
 static int columns_takes(const lnorm_problem *problem) {
     lnorm_columns_form form;
+    lnorm_affine_job job;
     if (problem->wide || !lnorm_columns_of(problem, &form))
+        return 0;
+    if (lnorm_has_partials(problem, &job) && job.each.count > 1)
         return 0;
     if (problem->pass == LNORM_BACKWARD)
         return !problem->fast && problem->statistics != LNORM_CONSTANT && form.channels == 1 &&
@@ -27,26 +31,13 @@ static int columns_takes(const lnorm_problem *problem) {
     return lnorm_affine_by(problem, &form, 0) || lnorm_affine_by(problem, &form, 1);
 }
 
-static size_t columns_workspace(const lnorm_problem *problem) {
-    if (problem->pass != LNORM_BACKWARD || lnorm_gradient_by_column(problem))
-        return 0;
-    return lnorm_engine_general.workspace(problem);
-}
-
 static int64_t columns_tasks(const lnorm_problem *problem, int phase) {
     lnorm_columns_form form;
-    int64_t strips;
+    const int64_t others = lnorm_engine_general.tasks(problem, phase);
+    if (phase == 1)
+        return others;
     lnorm_columns_of(problem, &form);
-    strips = lnorm_grid_tasks(lnorm_grid_of_strips(problem, &form));
-    if (problem->pass == LNORM_FORWARD)
-        return phase == 0 ? strips : 0;
-    if (phase == 2)
-        return lnorm_has(problem, LNORM_DX) || lnorm_gradient_by_column(problem) ? strips : 0;
-    if (lnorm_gradient_by_column(problem))
-        return 0;
-    if (phase == 0)
-        return columns_workspace(problem) ? strips : 0;
-    return lnorm_engine_general.tasks(problem, 1);
+    return others ? lnorm_grid_tasks(lnorm_grid_of_strips(problem, &form)) : 0;
 }
 
 static void columns_strip(ln_columns *s, int64_t strip, int phase) {
@@ -93,6 +84,10 @@ static void columns_run(const lnorm_problem *problem, const lnorm_data *data, co
         return;
     }
     columns_task(kernels->loops, problem, data, phase, task);
+}
+
+static size_t columns_workspace(const lnorm_problem *problem) {
+    return lnorm_engine_general.workspace(problem);
 }
 
 const lnorm_engine lnorm_engine_columns = {"columns", columns_takes, columns_workspace, lnorm_phases, columns_tasks,

@@ -93,13 +93,6 @@ static inline int lnorm_affine_by(const lnorm_problem *problem, const lnorm_colu
     return lnorm_affine_is(problem, form, LNORM_WEIGHT, by_row) && lnorm_affine_is(problem, form, LNORM_BIAS, by_row);
 }
 
-/* dweight and dbias, where wanted, have an entry for every group: sums over a column. */
-static inline int lnorm_gradient_by_column(const lnorm_problem *problem) {
-    const uint32_t groups = ((1u << problem->axes) - 1) & ~problem->reduced;
-    return (!lnorm_has(problem, LNORM_DWEIGHT) || problem->weight_axes == groups) &&
-           (!lnorm_has(problem, LNORM_DBIAS) || problem->bias_axes == groups);
-}
-
 /* Strips in tasks. */
 static inline lnorm_grid lnorm_grid_of_strips(const lnorm_problem *problem, const lnorm_columns_form *form) {
     int64_t count = problem->element.count < LNORM_TASK_ELEMENTS ? problem->element.count : LNORM_TASK_ELEMENTS;

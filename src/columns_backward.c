@@ -31,18 +31,12 @@ static void ln_gradient_block(const ln_columns *s, const ln_walk *walk, int64_t 
     }
 }
 
-static void ln_put_column_gradients(const ln_columns *s, enum lnorm_operand which, const double *sum) {
-    for (int j = 0; lnorm_has(s->b.problem, which) && j < s->columns; j++)
-        ln_put_gradient(s->b.problem, s->b.data, which, s->b.base[which] + j * ln_lane_stride(&s->b, which), sum[j]);
-}
-
-/* c1 and c2 of every column; dweight and dbias where they are sums over columns. */
-LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row) {
+/* c1 and c2 of every column, of which the first is group number `group`; where there is a job, the partials, too. */
+LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row, const lnorm_affine_job *job,
+                                                  int64_t group) {
     double sums[LN_GRADIENT_SUMS][LNORM_STRIP_SUMS / 2];
     const lnorm_problem *problem = s->b.problem;
-    const int fused = lnorm_gradient_by_column(problem);
-    const int wanted = fused && (lnorm_has(problem, LNORM_DWEIGHT) || lnorm_has(problem, LNORM_DBIAS));
-    const int count = wanted && lnorm_has(problem, LNORM_WEIGHT) ? LN_GRADIENT_SUMS : 2;
+    const int count = job && lnorm_has(problem, LNORM_WEIGHT) ? LN_GRADIENT_SUMS : 2;
     const double rows_count = (double)s->b.space->count;
     ln_walk walk = ln_walk_from(&s->b, 0);
     ln_gradient_rows rows;
@@ -57,9 +51,9 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row) {
     }
     for (int k = 0; k < count; k++)
         lnorm_strip_total(&sum[k], s->b.loops->add);
-    if (wanted) {
-        ln_put_column_gradients(s, LNORM_DBIAS, sums[count - 2]);
-        ln_put_column_gradients(s, LNORM_DWEIGHT, sums[count - 1]);
+    for (int j = 0; job && j < s->columns; j++) {
+        const ln_pair partial = {sums[count - 2][j], sums[count - 1][j]};
+        lnorm_put_partial(&s->b, job, group + j, 0, j, partial);
     }
     for (int j = 0; j < s->columns; j++) {
         s->c1[j] = problem->center ? sums[0][j] / rows_count : 0.0; /* g - 0.0 is g */
@@ -145,30 +139,30 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
 
 /* -- A strip ------------------------------------------------------------------------------------------------------ */
 
-/* The statistics, computed or given, or those that phase 0 has left. */
-static void ln_column_records(ln_columns *s, int64_t group, int phase) {
-    ln_record *kept = s->b.data->workspace ? (ln_record *)s->b.data->workspace + group : NULL;
-    if (phase == 2 && kept) {
+void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
+    const lnorm_problem *problem = s->b.problem;
+    const int by_row = !lnorm_affine_is(problem, &s->form, LNORM_WEIGHT, 0);
+    lnorm_affine_job job;
+    const int partials = lnorm_has_partials(problem, &job) && (s->b.data->workspace || !job.outer.axes);
+    ln_record *kept = partials || !s->b.data->workspace ? NULL : (ln_record *)s->b.data->workspace + group;
+    if (partials ? phase == 2 : phase == 0 && !kept)
+        return;
+    if (phase == 2 && kept)
         for (int j = 0; j < s->columns; j++)
             lnorm_set_columns(s, j, &kept[j]);
+    else
+        lnorm_columns_statistics(s);
+    if (phase == 0 && kept) {
+        for (int j = 0; j < s->columns; j++)
+            kept[j] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
         return;
     }
-    lnorm_columns_statistics(s);
-    for (int j = 0; phase == 0 && kept && j < s->columns; j++)
-        kept[j] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
-}
-
-void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
-    const int by_row = !lnorm_affine_is(s->b.problem, &s->form, LNORM_WEIGHT, 0);
-    ln_column_records(s, group, phase);
-    if (phase == 0)
-        return;
     if (by_row)
         ln_fill(s->weight, 1.0, s->padded);
     else
         lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
-    ln_column_gradients(s, by_row);
-    if (lnorm_has(s->b.problem, LNORM_DX))
+    ln_column_gradients(s, by_row, partials ? &job : NULL, group);
+    if (lnorm_has(problem, LNORM_DX))
         ln_column_dx(s, by_row);
 }
 

@@ -69,13 +69,12 @@ static void ln_move_block(const ln_bundle *b, enum lnorm_operand operand, const 
 
 /* -- Both --------------------------------------------------------------------------------------------------------- */
 
-/* The next n elements of a walk lie next to each other. */
-int lnorm_lies_together(const ln_cursor *cursor, int64_t n) {
-    const ln_walk *walk = &cursor->walk;
+int lnorm_lies_together(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n) {
+    const int64_t *stride = b->problem->operand[operand].stride;
     int64_t dense = 1;
     for (int i = walk->space->axes; i-- > 0;) {
         int64_t extent = walk->problem->extent[walk->space->axis[i]];
-        if (cursor->stride[walk->space->axis[i]] != dense)
+        if (stride[walk->space->axis[i]] != dense)
             return 0;
         if (extent - walk->at[i] >= n || __builtin_mul_overflow(dense, extent, &dense))
             return 1;
@@ -87,12 +86,12 @@ int lnorm_lies_together(const ln_cursor *cursor, int64_t n) {
 /* n elements of every lane. */
 void lnorm_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile) {
     const int64_t size = ln_element_size(ln_element_of(b, operand));
-    const ln_cursor cursor = ln_cursor_at(b, operand, walk);
-    const int together = lnorm_lies_together(&cursor, n);
+    const int64_t offset = ln_offset_at(b, operand, walk);
+    const int together = lnorm_lies_together(b, operand, walk, n);
     if (!together)
         ln_move_block(b, operand, walk, n, 0, b->lanes, tile->lane[0], sizeof tile->lane[0], 1);
     for (int lane = 0; lane < b->lanes; lane++)
-        tile->at[lane] = together ? b->data->at[operand] + (cursor.offset + lane * ln_lane_stride(b, operand)) * size
+        tile->at[lane] = together ? b->data->at[operand] + (offset + lane * ln_lane_stride(b, operand)) * size
                                   : tile->lane[lane];
 }
 

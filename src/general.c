@@ -13,8 +13,12 @@ static int wants_affine(const lnorm_problem *problem) {
     return lnorm_has(problem, LNORM_DWEIGHT) || lnorm_has(problem, LNORM_DBIAS);
 }
 
-/* Records are worth keeping where they cost a pass over x and dweight or dx reads them after phase 0. */
+/* Partials, if they are to be added up; records are worth keeping where they cost a pass over x and dweight or dx reads
+ * them after phase 0. */
 static size_t general_workspace(const lnorm_problem *problem) {
+    lnorm_affine_job job;
+    if (lnorm_has_partials(problem, &job))
+        return job.outer.axes ? (size_t)(problem->group.count * job.each.count) * sizeof(ln_pair) : 0;
     if (problem->pass != LNORM_BACKWARD || problem->statistics != LNORM_COMPUTED || !lnorm_has(problem, LNORM_DWEIGHT))
         return 0;
     if ((uint64_t)problem->group.count > SIZE_MAX / 2 / sizeof(ln_record))
@@ -25,13 +29,14 @@ static size_t general_workspace(const lnorm_problem *problem) {
 static int64_t general_tasks(const lnorm_problem *problem, int phase) {
     lnorm_affine_job job[2];
     int64_t groups = lnorm_grid_tasks(lnorm_grid_of_groups(problem)), tasks = 0;
+    const int partials = lnorm_has_partials(problem, &job[0]), at_once = partials && !job[0].outer.axes;
     if (problem->pass == LNORM_FORWARD)
         return phase == 0 ? groups : 0;
     if (phase == 0)
-        return general_workspace(problem) ? groups : 0;
+        return partials || general_workspace(problem) ? groups : 0;
     if (phase == 2)
-        return lnorm_has(problem, LNORM_DX) ? groups : 0;
-    if (!wants_affine(problem))
+        return lnorm_has(problem, LNORM_DX) && !at_once ? groups : 0;
+    if (!wants_affine(problem) || at_once)
         return 0;
     for (int i = lnorm_affine_jobs(problem, job); i-- > 0;)
         tasks += lnorm_affine_tasks(problem, &job[i]);
@@ -48,18 +53,33 @@ static void dx_of(const ln_bundle *b, int64_t group) {
     lnorm_groups_backward(b, s);
 }
 
+static void look_ahead(ln_bundle *b, int64_t next, int64_t end) {
+    const lnorm_problem *problem = b->problem;
+    if (next == end || problem->pass != LNORM_BACKWARD)
+        return;
+    b->soon[0] = lnorm_offset(problem, LNORM_X, &problem->group, next) - b->base[LNORM_X];
+    b->soon[1] = lnorm_offset(problem, LNORM_DY, &problem->group, next) - b->base[LNORM_DY];
+}
+
 static void groups_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int phase,
                         int64_t task) {
     lnorm_grid grid = lnorm_grid_of_groups(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
+    lnorm_affine_job job;
+    const int partials = lnorm_has_partials(problem, &job) && (data->workspace || !job.outer.axes);
     ln_bundle b;
+    if (partials ? phase == 2 : phase == 0 && !data->workspace && problem->pass == LNORM_BACKWARD)
+        return;
     for (int64_t group = begin; group < end; group += b.lanes) {
         b = ln_bundle_of_groups(loops, problem, data, group, end);
+        look_ahead(&b, group + b.lanes, end);
         if (problem->pass == LNORM_FORWARD)
             lnorm_groups_forward(&b);
+        else if (partials)
+            lnorm_groups_gradients(&b, &job, group);
         else if (phase == 2)
             dx_of(&b, group);
-        else if (data->workspace)
+        else
             lnorm_groups_statistics(&b, (ln_record *)data->workspace + group);
     }
 }

@@ -1,7 +1,10 @@
 /* How the general form cuts a problem into tasks: shared by its engine (general.c) and what it runs
  * (general_*.c).
  *
- * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. */
+ * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. But where what a group
+ * contributes to dweight and dbias are sums over its elements, its partials (batch, group, instance norm), everything of
+ * a group is computed in phase 0, while x and dy are in the caches: the partials are left in the workspace, from which
+ * phase 1 adds them up, or are the entries themselves. */
 #ifndef LNORM_GENERAL_H
 #define LNORM_GENERAL_H
 
@@ -20,6 +23,7 @@ typedef struct lnorm_affine_job {
     lnorm_space entries; /* one index per entry */
     lnorm_space inner;   /* reduced axes that do not index it: summed by the tree */
     lnorm_space outer;   /* other axes that do not index it: summed in blocks of 64, and those by the binary tree */
+    lnorm_space each;    /* reduced axes that index it: so many partials has a group */
     lnorm_space fixed;   /* no inner axes: entries are `fixed` x elements of a group, and go in strips of elements */
     int64_t strip;       /* entries of a strip; 0 where there are inner axes */
 } lnorm_affine_job;
@@ -30,6 +34,7 @@ static inline lnorm_affine_job lnorm_affine_job_of(const lnorm_problem *problem,
                             lnorm_space_of(problem, own),
                             lnorm_space_of(problem, ~own & problem->reduced),
                             lnorm_space_of(problem, ~own & ~problem->reduced),
+                            lnorm_space_of(problem, own & problem->reduced),
                             lnorm_space_of(problem, own & ~problem->reduced), 0};
     if (job.inner.axes == 0) {
         job.strip = LNORM_STRIP_DOUBLES / lnorm_strip_levels(lnorm_parts(job.outer.count, LNORM_ROW_BLOCK));
@@ -50,6 +55,16 @@ static inline int lnorm_affine_jobs(const lnorm_problem *problem, lnorm_affine_j
     if (dbias)
         job[jobs++] = lnorm_affine_job_of(problem, 0, 1);
     return jobs;
+}
+
+/* Whether affine gradients are made of partials, and then how. */
+static inline int lnorm_has_partials(const lnorm_problem *problem, lnorm_affine_job *job) {
+    lnorm_affine_job jobs[2];
+    if (problem->pass != LNORM_BACKWARD || problem->element.count == 0 || lnorm_affine_jobs(problem, jobs) != 1 ||
+        jobs[0].inner.axes == 0 || (uint64_t)problem->group.count > SIZE_MAX / 32 / (uint64_t)jobs[0].each.count)
+        return 0;
+    *job = jobs[0];
+    return 1;
 }
 
 /* Neighbours along the last axis of `items` are nearer to each other than what they consist of, along the last axis of

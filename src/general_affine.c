@@ -197,6 +197,51 @@ static void ln_affine_bundles(const lnorm_loops *loops, const lnorm_problem *pro
     }
 }
 
+/* -- Partials ------------------------------------------------------------------------------------------------------ */
+
+void lnorm_put_partial(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
+                       ln_pair partial) {
+    if (job->outer.axes) {
+        ((ln_pair *)b->data->workspace)[group * job->each.count + each] = partial;
+        return;
+    }
+    if (job->dweight)
+        ln_put_gradient(b->problem, b->data, LNORM_DWEIGHT,
+                        b->base[LNORM_DWEIGHT] + lane * ln_lane_stride(b, LNORM_DWEIGHT), partial.b);
+    if (job->dbias)
+        ln_put_gradient(b->problem, b->data, LNORM_DBIAS,
+                        b->base[LNORM_DBIAS] + lane * ln_lane_stride(b, LNORM_DBIAS), partial.a);
+}
+
+/* Entries of which the workspace has the partials. */
+static void ln_add_partials(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data,
+                            const lnorm_affine_job *job, int64_t task) {
+    static const lnorm_space none = {0, {0}, 1};
+    lnorm_affine_job sum = *job;
+    lnorm_grid grid = lnorm_grid_of_entries(problem, job);
+    const uint32_t own = job->dweight ? problem->weight_axes : problem->bias_axes;
+    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .lanes = 1, .axis = -1};
+    sum.outer = none;
+    for (int64_t entry = lnorm_grid_begin(grid, task); entry < lnorm_grid_end(grid, task); entry++) {
+        const ln_pair *partial = (const ln_pair *)data->workspace +
+                                 ln_part(problem, own & problem->reduced, &job->entries, entry) +
+                                 ln_group_part(problem, &job->entries, entry) * job->each.count;
+        ln_tree_pair tree;
+        ln_clear_trees(&tree);
+        for (int64_t first = 0; first < job->outer.count; first += LNORM_ROW_BLOCK) {
+            ln_pair block = {0.0, 0.0};
+            for (int64_t i = first; i < job->outer.count && i < first + LNORM_ROW_BLOCK; i++) {
+                const ln_pair *term = partial + ln_group_part(problem, &job->outer, i) * job->each.count;
+                block.a = block.a + term->a;
+                block.b = block.b + term->b;
+            }
+            ln_push_pair(&tree, block);
+        }
+        ln_set_base(&b, &job->entries, entry, &none, 0);
+        lnorm_put_partial(&b, &sum, 0, 0, 0, ln_total_of(&tree));
+    }
+}
+
 /* -- A task -------------------------------------------------------------------------------------------------------- */
 
 void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task) {
@@ -206,7 +251,9 @@ void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, c
         task -= lnorm_affine_tasks(problem, &job[0]);
         mine = &job[1];
     }
-    if (mine->strip)
+    if (data->workspace && lnorm_has_partials(problem, job))
+        ln_add_partials(loops, problem, data, job, task);
+    else if (mine->strip)
         ln_affine_strip(loops, problem, data, mine, task);
     else
         ln_affine_bundles(loops, problem, data, mine, task);

@@ -32,20 +32,28 @@ static int ln_one_weight(const ln_bundle *b, const ln_walk *walk, int64_t n) {
     return i > last || (stride[space->axis[last]] == 0 && b->problem->extent[space->axis[last]] - walk->at[last] >= n);
 }
 
-/* Elements that go at once: a block, or several if they are whole, lie together and have one weight. */
-static int64_t ln_piece(const ln_bundle *b, const ln_walk *walk, int64_t left) {
+int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left, int gradients) {
     static const enum lnorm_operand operands[] = {LNORM_X, LNORM_DY, LNORM_DX};
-    const ln_cursor x = ln_cursor_at(b, LNORM_X, walk);
-    const int64_t whole = ln_run(&x, left) / LNORM_BLOCK * LNORM_BLOCK, one = left < LNORM_BLOCK ? left : LNORM_BLOCK;
-    if (whole <= LNORM_BLOCK || !ln_one_weight(b, walk, whole))
+    const int64_t one = left < LNORM_BLOCK ? left : LNORM_BLOCK;
+    const int last = walk->space->axes ? walk->space->axis[walk->space->axes - 1] : -1;
+    int64_t whole = last < 0 ? left : b->problem->extent[last] - walk->at[walk->space->axes - 1];
+    whole = (whole < left ? whole : left) / LNORM_BLOCK * LNORM_BLOCK;
+    if (last < 0 || whole <= LNORM_BLOCK || (gradients && !ln_one_weight(b, walk, whole)))
         return one;
-    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+    for (int i = 0; i < (gradients ? 3 : 1); i++) {
         const lnorm_operand_form *form = &b->problem->operand[operands[i]];
         if (lnorm_has(b->problem, operands[i]) &&
-            (form->element == LNORM_ELEMENT_F64 || form->stride[walk->space->axis[walk->space->axes - 1]] != 1))
+            (form->element == LNORM_ELEMENT_F64 || form->stride[last] != 1))
             return one;
     }
     return whole;
+}
+
+/* One number for all of a lane's next blocks. */
+static double ln_weight_of_lane(const ln_bundle *b, const ln_walk *walk, int lane) {
+    double value = lnorm_load(ln_element_of(b, LNORM_WEIGHT), b->data->at[LNORM_WEIGHT],
+                              ln_offset_at(b, LNORM_WEIGHT, walk) + lane * ln_lane_stride(b, LNORM_WEIGHT));
+    return b->problem->weight_offset ? 1.0 + value : value;
 }
 
 /* The weight of a lane: lanes are asked for in order, as lnorm_gather_affine wants it. */
@@ -55,24 +63,15 @@ static void ln_set_weight(const ln_bundle *b, int weighted, const ln_walk *walk,
     f->weight_f32 = copies->weight_f32;
     weighted &= lnorm_has(b->problem, LNORM_WEIGHT);
     f->weight_step = weighted && !ln_one_weight(b, walk, n);
-    if (f->weight_step) {
-        if (lane > 0 && ln_lane_stride(b, LNORM_WEIGHT) == 0)
-            return;
+    if (!f->weight_step) {
+        copies->weight[0] = weighted ? ln_weight_of_lane(b, walk, lane) : 1.0;
+        copies->weight_f32[0] = (float)copies->weight[0]; /* 1 + weight, too: f64 in between changes no bit */
+    } else if (lane == 0 || ln_lane_stride(b, LNORM_WEIGHT) != 0) {
         lnorm_gather_affine(b, LNORM_WEIGHT, walk, n, lane, copies->weight);
         ln_fill(copies->weight + n, 1.0, LNORM_BLOCK - n);
-    } else {
-        double value = 1.0;
-        if (weighted) {
-            const ln_cursor at = ln_cursor_at(b, LNORM_WEIGHT, walk);
-            value = lnorm_load(ln_element_of(b, LNORM_WEIGHT), b->data->at[LNORM_WEIGHT],
-                               at.offset + lane * ln_lane_stride(b, LNORM_WEIGHT));
-            value = b->problem->weight_offset ? 1.0 + value : value;
-        }
-        ln_fill(copies->weight, value, LNORM_LANES);
+        if (b->problem->fast)
+            b->loops->narrow(LNORM_ELEMENT_F32, copies->weight, copies->weight_f32, LNORM_BLOCK);
     }
-    if (b->problem->fast) /* 1 + weight, too: f64 in between changes no bit */
-        b->loops->narrow(LNORM_ELEMENT_F32, copies->weight, copies->weight_f32,
-                         f->weight_step ? LNORM_BLOCK : LNORM_LANES);
 }
 
 static void ln_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f) {
@@ -161,7 +160,7 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
     for (int lane = 0; lane < b->lanes; lane++)
         lnorm_begin_blocks(&order[lane]);
     for (int64_t first = 0; first < count; first += n) {
-        n = ln_piece(b, &walk, count - first);
+        n = lnorm_piece(b, &walk, count - first, 1);
         lnorm_gather(b, LNORM_DY, &walk, n, &dy);
         if (products)
             lnorm_gather(b, LNORM_X, &walk, n, &x);
@@ -181,11 +180,9 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
 
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
 
-/* c1 = M(g) and c2 = M(g*xhat): in the fast arithmetic numbers in f32. */
-static void ln_gradient_means(const ln_bundle *b, ln_record *s) {
-    ln_pair sum[LNORM_BUNDLE];
+/* c1 = M(g) and c2 = M(g*xhat), from the sums: in the fast arithmetic numbers in f32. */
+static void ln_set_means(const ln_bundle *b, const ln_pair *sum, ln_record *s) {
     const double count = (double)b->space->count;
-    lnorm_gradient_sums(b, 1, 1, s, sum);
     for (int lane = 0; lane < b->lanes; lane++) {
         s[lane].c1 = b->problem->center ? sum[lane].a / count : 0.0; /* g - 0.0 is g */
         s[lane].c2 = sum[lane].b / count;
@@ -230,6 +227,17 @@ static void ln_dx_in_f64(const ln_bundle *b, const ln_terms *f, double *dx) {
     b->loops->widen(LNORM_ELEMENT_F32, narrow, dx, f->n);
 }
 
+/* What comes next lies as these blocks do, if they are not copies. */
+static void ln_set_soon(const ln_bundle *b, const char *x, const char *dy, int64_t first, int64_t n, ln_terms *f) {
+    const int64_t size[2] = {ln_size_of(b, LNORM_X), ln_size_of(b, LNORM_DY)};
+    const char *at[2] = {x, dy};
+    for (int i = 0; i < 2; i++) {
+        const int known = n > LNORM_BLOCK && b->soon[i];
+        f->soon[i] = known ? at[i] + (first + b->soon[i]) * size[i] : x;
+        f->soon_step[i] = known ? LNORM_LANES * size[i] : 0;
+    }
+}
+
 /* A lane's piece, which is a block where dx does not go to `to`. */
 static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, const char *x, const char *dy, int64_t n,
                         int lane, char *to, ln_block_copies *copies, ln_tile *tile) {
@@ -238,6 +246,7 @@ static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, co
         f->n = ln_block_length(n, first);
         f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
         f->x = x ? lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x) : NULL;
+        ln_set_soon(b, x ? x : dy, dy, first, n, f);
         if (ln_element_of(b, LNORM_DX) == LNORM_ELEMENT_F64) {
             double dx[LNORM_BLOCK];
             ln_dx_in_f64(b, f, dx);
@@ -250,15 +259,15 @@ static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, co
 
 /* n elements of every lane from the walk on. */
 static void ln_dx_lanes(const ln_bundle *b, const ln_record *s, const ln_walk *walk, int64_t n) {
-    const ln_cursor out = ln_cursor_at(b, LNORM_DX, walk);
-    const int together = lnorm_lies_together(&out, n), constant = b->problem->statistics == LNORM_CONSTANT;
+    const int64_t out = ln_offset_at(b, LNORM_DX, walk);
+    const int together = lnorm_lies_together(b, LNORM_DX, walk, n), constant = b->problem->statistics == LNORM_CONSTANT;
     ln_block_copies copies;
     ln_tile x, dy, dx;
     lnorm_gather(b, LNORM_DY, walk, n, &dy);
     if (!constant)
         lnorm_gather(b, LNORM_X, walk, n, &x);
     for (int lane = 0; lane < b->lanes; lane++) {
-        char *to = b->data->at[LNORM_DX] + (out.offset + lane * ln_lane_stride(b, LNORM_DX)) * ln_size_of(b, LNORM_DX);
+        char *to = b->data->at[LNORM_DX] + (out + lane * ln_lane_stride(b, LNORM_DX)) * ln_size_of(b, LNORM_DX);
         ln_terms f;
         ln_set_weight(b, 1, walk, n, lane, &copies, &f);
         ln_set_statistics(b, &s[lane], &f);
@@ -269,14 +278,53 @@ static void ln_dx_lanes(const ln_bundle *b, const ln_record *s, const ln_walk *w
         lnorm_scatter(b, LNORM_DX, walk, n, &dx);
 }
 
-void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+static void ln_groups_dx(const ln_bundle *b, const ln_record *s) {
     ln_walk walk = ln_walk_from(b, 0);
     int64_t count = b->space->count, n;
-    if (b->problem->statistics != LNORM_CONSTANT)
-        ln_gradient_means(b, s);
     for (int64_t first = 0; first < count; first += n) {
-        n = ln_piece(b, &walk, count - first);
+        n = lnorm_piece(b, &walk, count - first, 1);
         ln_dx_lanes(b, s, &walk, n);
         ln_walk_on(&walk, n);
+    }
+}
+
+void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+    ln_pair sum[LNORM_BUNDLE];
+    if (b->problem->statistics != LNORM_CONSTANT) {
+        lnorm_gradient_sums(b, 1, 1, s, sum);
+        ln_set_means(b, sum, s);
+    }
+    ln_groups_dx(b, s);
+}
+
+/* -- Everything of a group ---------------------------------------------------------------------------------------- */
+
+/* The sums of dy and (where dweight is wanted) dy*xhat over every lane's partials; those of the last are left in `sum`. */
+static void ln_groups_partials(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, const ln_record *s,
+                               ln_pair *sum) {
+    ln_bundle part = *b;
+    part.space = &job->inner;
+    for (int64_t each = 0; each < job->each.count; each++) {
+        ln_set_base(&part, &b->problem->group, group, &job->each, each);
+        lnorm_gradient_sums(&part, 0, job->dweight, s, sum);
+        for (int lane = 0; lane < b->lanes; lane++)
+            lnorm_put_partial(&part, job, group + lane, each, lane, sum[lane]);
+    }
+}
+
+void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group) {
+    ln_record s[LNORM_BUNDLE];
+    ln_pair sum[LNORM_BUNDLE];
+    const int dx = lnorm_has(b->problem, LNORM_DX);
+    if (dx || job->dweight)
+        lnorm_groups_statistics(b, s);
+    ln_groups_partials(b, job, group, s, sum);
+    if (!dx)
+        return;
+    if (job->each.count == 1 && job->dweight && !lnorm_has(b->problem, LNORM_WEIGHT)) { /* g is dy */
+        ln_set_means(b, sum, s);
+        ln_groups_dx(b, s);
+    } else {
+        lnorm_groups_backward(b, s);
     }
 }

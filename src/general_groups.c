@@ -16,8 +16,7 @@ void lnorm_given_statistics(const ln_bundle *b, ln_record *s, int lane) {
 /* The whole of a group lies in one piece. */
 static int ln_group_is_contiguous(const ln_bundle *b) {
     const ln_walk walk = ln_walk_from(b, 0);
-    const ln_cursor cursor = ln_cursor_at(b, LNORM_X, &walk);
-    return b->space->count > 0 && lnorm_lies_together(&cursor, b->space->count);
+    return b->space->count > 0 && lnorm_lies_together(b, LNORM_X, &walk, b->space->count);
 }
 
 /* Sums over all blocks of every lane. */
@@ -29,14 +28,16 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     int64_t count = b->space->count;
     for (int lane = 0; lane < b->lanes; lane++)
         lnorm_begin_blocks(&order[lane]);
-    for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
-        int64_t n = ln_block_length(count, first);
+    for (int64_t first = 0, n; first < count; first += n) {
+        n = lnorm_piece(b, &walk, count - first, 0);
         lnorm_gather(b, LNORM_X, &walk, n, &x);
-        for (int lane = 0; lane < b->lanes; lane++) {
-            ln_block_sum sum;
-            b->loops->sum_block(element, what, x.at[lane], n, what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, &sum);
-            lnorm_next_block(b->loops, &order[lane], what, &sum);
-        }
+        for (int lane = 0; lane < b->lanes; lane++)
+            for (int64_t i = 0; i < n; i += LNORM_BLOCK) {
+                ln_block_sum sum;
+                b->loops->sum_block(element, what, x.at[lane] + i * ln_element_size(element), ln_block_length(n, i),
+                                    what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, &sum);
+                lnorm_next_block(b->loops, &order[lane], what, &sum);
+            }
         ln_walk_on(&walk, n);
     }
     for (int lane = 0; lane < b->lanes; lane++)

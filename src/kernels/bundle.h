@@ -24,6 +24,7 @@ typedef struct ln_bundle {
     int lanes;                    /* 1 .. LNORM_BUNDLE */
     int axis;                     /* the lanes lie along this axis; -1 where there is only one */
     int64_t base[LNORM_OPERANDS]; /* offset in elements of lane 0, index 0 */
+    int64_t soon[2];              /* backward: elements from x and dy to those that come next; 0: none do */
 } ln_bundle;
 
 enum {
@@ -73,10 +74,12 @@ typedef struct ln_terms {
     const float *x, *dy;     /* x NULL: the statistics are constants */
     const double *weight;    /* as it is used; 1.0 where there is none */
     const float *weight_f32; /* the same, in the fast arithmetic */
-    int64_t weight_step;     /* 1, or 0: LNORM_LANES equal numbers stand for all */
+    int64_t weight_step;     /* 1, or 0: the first stands for all */
     int64_t n;               /* at most LNORM_BLOCK */
     const ln_record *s;      /* statistics, and for dx the means of its gradients */
     ln_fast_form form;       /* the same, in the fast arithmetic */
+    const char *soon[2];     /* x and dy of what will be read after these, asked for while dx is written */
+    int64_t soon_step[2];    /* bytes of LNORM_LANES elements of them; or 0, with any address: there is nothing */
 } ln_terms;
 
 static inline int64_t ln_element_size(enum lnorm_element element) {
@@ -150,23 +153,32 @@ static inline ln_bundle ln_bundle_of_groups(const lnorm_loops *loops, const lnor
     return b;
 }
 
-/* Number of the group that an index of `space`, a set of axes, contributes to: its part of the row-major number. */
-static inline int64_t ln_group_step(const lnorm_problem *problem, int axis) {
+/* What an index of `space`, a set of axes, contributes to the row-major number of the axes in `set` (bits). */
+static inline int64_t ln_step_in(const lnorm_problem *problem, uint32_t set, int axis) {
     int64_t step = 1;
     for (int later = axis + 1; later < problem->axes; later++)
-        if (!(problem->reduced >> later & 1))
+        if (set >> later & 1)
             step *= problem->extent[later];
-    return problem->reduced >> axis & 1 ? 0 : step;
+    return set >> axis & 1 ? step : 0;
 }
 
-static inline int64_t ln_group_part(const lnorm_problem *problem, const lnorm_space *space, int64_t index) {
+static inline int64_t ln_part(const lnorm_problem *problem, uint32_t set, const lnorm_space *space, int64_t index) {
     int64_t part = 0;
     for (int i = space->axes; i-- > 0;) {
         int axis = space->axis[i];
-        part += index % problem->extent[axis] * ln_group_step(problem, axis);
+        part += index % problem->extent[axis] * ln_step_in(problem, set, axis);
         index /= problem->extent[axis];
     }
     return part;
+}
+
+/* The same for the number of a group. */
+static inline int64_t ln_group_step(const lnorm_problem *problem, int axis) {
+    return ln_step_in(problem, ~problem->reduced, axis);
+}
+
+static inline int64_t ln_group_part(const lnorm_problem *problem, const lnorm_space *space, int64_t index) {
+    return ln_part(problem, ~problem->reduced, space, index);
 }
 
 /* The one element that a lane has of a statistic, or of an entry. */
@@ -248,11 +260,17 @@ typedef struct ln_cursor {
     int64_t offset, run_stride;
 } ln_cursor;
 
+static inline int64_t ln_offset_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk) {
+    const int64_t *stride = b->problem->operand[operand].stride;
+    int64_t offset = b->base[operand];
+    for (int i = 0; i < walk->space->axes; i++)
+        offset += walk->at[i] * stride[walk->space->axis[i]];
+    return offset;
+}
+
 static inline ln_cursor ln_cursor_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk) {
-    ln_cursor cursor = {*walk, b->problem->operand[operand].stride, b->base[operand], 0};
+    ln_cursor cursor = {*walk, b->problem->operand[operand].stride, ln_offset_at(b, operand, walk), 0};
     const lnorm_space *space = walk->space;
-    for (int i = 0; i < space->axes; i++)
-        cursor.offset += walk->at[i] * cursor.stride[space->axis[i]];
     if (space->axes)
         cursor.run_stride = cursor.stride[space->axis[space->axes - 1]];
     return cursor;
@@ -285,8 +303,8 @@ static inline void ln_run_on(ln_cursor *cursor, int64_t run) {
 
 /* -- Elements from anywhere to the stack and back (gather.c) ------------------------------------------------------- */
 
-/* The next n elements of a walk lie next to each other. */
-int lnorm_lies_together(const ln_cursor *cursor, int64_t n);
+/* The next n elements of a walk lie next to each other in an operand. */
+int lnorm_lies_together(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n);
 
 /* n elements of every lane. */
 void lnorm_gather(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk, int64_t n, ln_tile *tile);
@@ -334,6 +352,18 @@ void lnorm_groups_forward(const ln_bundle *b);
 /* dx of every lane; `s` holds the statistics. */
 void lnorm_groups_backward(const ln_bundle *b, ln_record *s);
 
+/* The partials of every lane, of which the first is group number `group`, and then dx if it is wanted. */
+void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group);
+
+/* Partial number `each` of a group: a of dbias, b of dweight. It is left in the workspace, or, where there is no outer
+ * index, the entry of lane `lane`; `b` stands at number `each`. */
+void lnorm_put_partial(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
+                       ln_pair partial);
+
+/* Elements that go at once: a block, or several if they are whole, lie together in x (`gradients`: and dy and dx) and have
+ * one weight. */
+int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left, int gradients);
+
 /* The sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s` holds the statistics) over what
  * every lane walks. g = dy*weight where `weighted`, otherwise dy. */
 void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total);
@@ -345,6 +375,7 @@ void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM
 const float *lnorm_block_as_f32(const ln_bundle *b, enum lnorm_operand operand, const char *at, int64_t n,
                                 float copy[LNORM_BLOCK]);
 
+/* A task of phase 1; the workspace holds records, partials, or nothing. */
 void lnorm_affine_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int64_t task);
 
 #endif
