@@ -168,6 +168,7 @@
 #define ln_panel LNORM_ISA_NAME(ln_panel)
 #define ln_forward_sweep LNORM_ISA_NAME(ln_forward_sweep)
 #define ln_forward_shifted LNORM_ISA_NAME(ln_forward_shifted)
+#define ln_forward_widened LNORM_ISA_NAME(ln_forward_widened)
 #define ln_forward_of LNORM_ISA_NAME(ln_forward_of)
 #define ln_row_at LNORM_ISA_NAME(ln_row_at)
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)

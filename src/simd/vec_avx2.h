@@ -35,6 +35,8 @@
  *   vf_store_T(at, a)          one rounding; a is the result of an operation
  *   vf_stream_f32(at, a)       past the caches, where there is such a store; `at` is aligned to the vector
  *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
+ *
+ * VD_UNROLL stands before loops over a few vectors. VD_FEW_COPIES, 0 or 1: small code counts for more than speed.
  */
 #include "../access.h"
 #include <immintrin.h>
@@ -50,6 +52,7 @@
 
 #define VD_WIDTH 4
 #define VD_UNROLL LNORM_UNROLL
+#define VD_FEW_COPIES 0
 
 typedef __m256d vd;
 

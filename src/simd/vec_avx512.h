@@ -19,6 +19,7 @@
 #define VD_WIDTH 8
 #define VD_TWO_BLOCKS 1
 #define VD_UNROLL LNORM_UNROLL
+#define VD_FEW_COPIES 0
 
 typedef __m512d vd;
 

@@ -5,6 +5,7 @@
 
 #define VD_WIDTH 2
 #define VD_UNROLL LNORM_UNROLL
+#define VD_FEW_COPIES 0
 
 typedef float64x2_t vd;
 

@@ -4,6 +4,7 @@
 
 #define VD_WIDTH 1
 #define VD_UNROLL /* none: 16 lanes do not fit the registers, and compilers may pair them */
+#define VD_FEW_COPIES 0
 
 typedef double vd;
 
