@@ -42,8 +42,6 @@ int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads) {
     const lnorm_executor *executor;
     lnorm_status status = lnorm_plan_init(&plan, op, io, &error);
     int64_t elements = lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan);
-    if (status == LNORM_OK)
-        status = lnorm_plan_check(&plan, io, &error);
     if (status != LNORM_OK) {
         raise_status(status, error.message);
         return -1;
@@ -57,7 +55,12 @@ int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads) {
         status = run_plan(&plan, io, executor);
         PyEval_RestoreThread(lock);
     }
-    if (status != LNORM_OK)
-        raise_status(status, "");
-    return status == LNORM_OK ? 0 : -1;
+    if (status == LNORM_OK)
+        return 0;
+    /* What was wrong with the operands, for which the execution has no words. The workspace is gone. */
+    io->workspace = NULL;
+    io->workspace_size = 0;
+    lnorm_plan_check(&plan, io, &error);
+    raise_status(status, error.message);
+    return -1;
 }

@@ -91,14 +91,13 @@ static int read_dense(PyObject *object, lnorm_tensor *tensor) {
     return 0;
 }
 
-/* What the functions take: x, weight, bias and `how`, a tuple; gradients dy and a mask as well. */
-enum { X, WEIGHT, BIAS, HOW, FORWARD_ARGUMENTS, DY = FORWARD_ARGUMENTS, MASK, BACKWARD_ARGUMENTS };
-enum { KIND, SHAPE, EPS, FAST, MEAN, VARIANCE, MOMENTUM, HOW_MEMBERS };
+/* What a call is about: tensors, and the members of the tuple `how`. */
+enum { X, WEIGHT, BIAS, MEAN, VARIANCE, TENSORS };
+enum { KIND, SHAPE, EPS, FAST, MOMENTUM, HOW_MEMBERS };
 
-/* A call under way: arguments as they came, tensors as they lie, and the operation for lnorm_execute. */
+/* A call under way: objects as they came, tensors as they lie, and the operation for lnorm_execute. */
 typedef struct tensor_call {
-    PyObject *const *arguments;
-    PyObject *how[HOW_MEMBERS];
+    PyObject *objects[TENSORS], *how[HOW_MEMBERS];
     lnorm_tensor x, weight, bias, mean, variance, dy, outputs[3];
     lnorm_op op;
     lnorm_io io;
@@ -166,10 +165,10 @@ static int read_parameters(tensor_call *c) {
         PyObject *object;
         lnorm_tensor *into;
         const lnorm_tensor **in_io;
-    } all[] = {{c->arguments[WEIGHT], &c->weight, &c->io.weight},
-               {c->arguments[BIAS], &c->bias, &c->io.bias},
-               {c->how[MEAN], &c->mean, c->updates ? &c->io.running_mean : &c->io.mean},
-               {c->how[VARIANCE], &c->variance, c->updates ? &c->io.running_var : &c->io.variance}};
+    } all[] = {{c->objects[WEIGHT], &c->weight, &c->io.weight},
+               {c->objects[BIAS], &c->bias, &c->io.bias},
+               {c->objects[MEAN], &c->mean, c->updates ? &c->io.running_mean : &c->io.mean},
+               {c->objects[VARIANCE], &c->variance, c->updates ? &c->io.running_var : &c->io.variance}};
     const lnorm_tensor *first = NULL;
     for (int i = 0; i < (c->op.kind == LNORM_BATCH_NORM ? 4 : 2); i++) {
         if (!read_parameter(c, all[i].object, ndim, extents, all[i].into, all[i].in_io))
@@ -185,8 +184,8 @@ static int read_parameters(tensor_call *c) {
 /* Batch norm: mean and variance are both there or both not. With a momentum they are running statistics, which a
  * forward pass updates; otherwise they are used in place of x's own, of which PyTorch takes no single ones. */
 static int read_statistics(tensor_call *c) {
-    int given = c->how[MEAN] != Py_None;
-    if (given != (c->how[VARIANCE] != Py_None) || c->x.ndim < 2)
+    int given = c->objects[MEAN] != Py_None;
+    if (given != (c->objects[VARIANCE] != Py_None) || c->x.ndim < 2)
         return 0;
     c->updates = given && c->how[MOMENTUM] != Py_None;
     if (given && !c->updates)
@@ -225,8 +224,7 @@ static int read_groups_of_kind(tensor_call *c) {
     }
 }
 
-static int read_how(tensor_call *c) {
-    PyObject *how = c->arguments[HOW];
+static int read_how(tensor_call *c, PyObject *how) {
     int64_t kind;
     int overflow;
     if (!PyTuple_Check(how) || PyTuple_Size(how) != HOW_MEMBERS)
@@ -238,10 +236,16 @@ static int read_how(tensor_call *c) {
     return 1;
 }
 
-/* The operands; 0 where the caller has to look at them himself. No exception is left. */
-static int read_call(tensor_call *c, lnorm_pass pass, PyObject *const *arguments) {
-    *c = (tensor_call){.arguments = arguments, .op = LNORM_OP_INIT, .io = LNORM_IO_INIT, .one_element = 1};
-    if (!read_how(c) || !read_dense(arguments[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
+/* The operands: tensors, a tuple of x, weight, bias and, if there are any, mean and variance; how, a tuple. 0 where the
+ * caller has to look at them himself. No exception is left. */
+static int read_call(tensor_call *c, lnorm_pass pass, PyObject *tensors, PyObject *how) {
+    Py_ssize_t count = PyTuple_Check(tensors) ? PyTuple_Size(tensors) : 0;
+    *c = (tensor_call){.op = LNORM_OP_INIT, .io = LNORM_IO_INIT, .one_element = 1};
+    if (count != TENSORS && count != MEAN)
+        return 0;
+    for (int i = 0; i < TENSORS; i++)
+        c->objects[i] = i < count ? PyTuple_GetItem(tensors, i) : Py_None;
+    if (!read_how(c, how) || !read_dense(c->objects[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
         return 0;
     c->io.x = &c->x;
     c->elements = count_elements(&c->x);
@@ -310,7 +314,7 @@ static int tell_written(const tensor_call *c) {
     PyObject *answer;
     if (!c->updates)
         return 0;
-    answer = PyObject_CallFunctionObjArgs(written, c->how[MEAN], c->how[VARIANCE], NULL);
+    answer = PyObject_CallFunctionObjArgs(written, c->objects[MEAN], c->objects[VARIANCE], NULL);
     Py_DecRef(answer);
     return answer ? 0 : -1;
 }
@@ -323,21 +327,21 @@ static PyObject *left_to_caller(PyObject *results) {
 }
 
 const char tensor_norm_doc[] =
-    "tensor_norm(x, weight, bias, how, /)\n--\n\n"
+    "tensor_norm(tensors, how, /)\n--\n\n"
     "y, made by empty_like; None where the operands are not dense tensors of matching shapes and element types.\n\n"
-    "how: (kind, shape, eps, fast, mean, variance, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and\n"
-    "RMS_NORM; the number of groups for GROUP_NORM. The last three are None but for BATCH_NORM: mean and variance to\n"
-    "use, or with a momentum those to update.";
+    "tensors: (x, weight, bias) or (x, weight, bias, mean, variance), of which all but x may be None. how: (kind, shape,\n"
+    "eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups for\n"
+    "GROUP_NORM. mean and variance are for BATCH_NORM: to be used where momentum is None, to be updated otherwise.";
 
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     tensor_call c;
     PyObject *y;
     (void)module;
-    if (check_count(given, FORWARD_ARGUMENTS, "tensor_norm"))
+    if (check_count(given, 2, "tensor_norm"))
         return NULL;
-    if (!read_call(&c, LNORM_FORWARD, arguments))
+    if (!read_call(&c, LNORM_FORWARD, arguments[0], arguments[1]))
         return nothing();
-    y = new_output(&c, 0, arguments[X], &c.io.y);
+    y = new_output(&c, 0, c.objects[X], &c.io.y);
     if (!y || run(&c))
         return left_to_caller(y);
     if (tell_written(&c)) {
@@ -347,10 +351,8 @@ PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t g
     return y;
 }
 
-static int read_dy(tensor_call *c) {
-    PyObject *mask = c->arguments[MASK];
-    if (!PyTuple_Check(mask) || PyTuple_Size(mask) < 3 || !read_dense(c->arguments[DY], &c->dy) ||
-        element_of(&c->dy) != element_of(&c->x) || c->dy.ndim != c->x.ndim)
+static int read_dy(tensor_call *c, PyObject *dy) {
+    if (!read_dense(dy, &c->dy) || element_of(&c->dy) != element_of(&c->x) || c->dy.ndim != c->x.ndim)
         return 0;
     c->io.dy = &c->dy;
     c->io.running_mean = c->io.running_var = NULL;
@@ -361,26 +363,28 @@ static int read_dy(tensor_call *c) {
 }
 
 const char tensor_norm_backward_doc[] =
-    "tensor_norm_backward(x, weight, bias, how, dy, mask, /)\n--\n\n"
-    "(dx, dweight, dbias), each None where the tuple mask has False for it; None as tensor_norm. Of bias the shape\n"
-    "and type count. Nothing is updated, whatever the momentum.";
+    "tensor_norm_backward(tensors, how, dy, mask, /)\n--\n\n"
+    "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None as\n"
+    "tensor_norm. Of bias the shape and type count. Nothing is updated, whatever the momentum.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    static const int like[3] = {X, WEIGHT, BIAS};
+    enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };
     tensor_call c;
     const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias};
-    PyObject *result;
+    PyObject *result, *mask;
+    Py_ssize_t count;
     (void)module;
-    if (check_count(given, BACKWARD_ARGUMENTS, "tensor_norm_backward"))
+    if (check_count(given, ARGUMENTS, "tensor_norm_backward"))
         return NULL;
-    if (!read_call(&c, LNORM_BACKWARD, arguments) || !read_dy(&c))
+    mask = arguments[MASK];
+    count = PyTuple_Check(mask) ? PyTuple_Size(mask) : 0;
+    if (count < 3 || !read_call(&c, LNORM_BACKWARD, arguments[TENSORS_GIVEN], arguments[HOW]) ||
+        !read_dy(&c, arguments[DY]))
         return nothing();
-    result = PyTuple_New(3);
-    for (int i = 0; i < 3 && result; i++) {
-        PyObject *source = arguments[like[i]];
-        PyObject *output = PyTuple_GetItem(arguments[MASK], i) == Py_True && source != Py_None
-                               ? new_output(&c, i, source, in_io[i])
-                               : nothing();
+    result = PyTuple_New(count);
+    for (int i = 0; i < count && result; i++) {
+        int wanted = i < 3 && PyTuple_GetItem(mask, i) == Py_True && c.objects[i] != Py_None;
+        PyObject *output = wanted ? new_output(&c, i, c.objects[i], in_io[i]) : nothing();
         if (!output || PyTuple_SetItem(result, i, output))
             return left_to_caller(result);
     }

@@ -50,8 +50,8 @@ def forward(x, weight, bias, kind, extent, eps, fast, mean=None, variance=None, 
     running: (running_mean, running_var, momentum), of which the tensors are updated in the same pass over x."""
     eps = checked_eps(kind, eps, x.dtype)
     shape = _shape(x, kind, extent)
-    how = KINDS[kind], shape, eps, is_fast(fast)
-    y = _core.tensor_norm(x, weight, bias, (*how, mean, variance, None) if running is None else (*how, *running))
+    *statistics, momentum = running or (mean, variance, None)
+    y = _core.tensor_norm((x, weight, bias, *statistics), (KINDS[kind], shape, eps, is_fast(fast), momentum))
     if y is None:
         y = empty_like(x, kind)
         _execute(kind, _core.FORWARD, shape, eps, fast, running, x=x, weight=weight, bias=bias, y=y, mean=mean,
@@ -80,8 +80,8 @@ def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, var
     """The same with None for what `mask` does not ask for."""
     eps, fast = checked_eps(kind, eps, x.dtype), is_fast(fast)
     shape = _shape(x, kind, extent)
-    how = KINDS[kind], shape, eps, fast, mean, variance, None
-    found = _core.tensor_norm_backward(x, weight, bias, how, dy, mask)
+    found = _core.tensor_norm_backward((x, weight, bias, mean, variance), (KINDS[kind], shape, eps, fast, None), dy,
+                                       mask)
     if found is not None:
         return found
     dx = empty_like(x, kind) if mask[0] else None

@@ -130,32 +130,35 @@ class Norm(_Recorded):
 
 
 class TensorNorm(Function):
-    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. `how` is that of
-    _core.tensor_norm; the output is None where that does not take the operands."""
+    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. `how` and the
+    tensors are those of _core.tensor_norm; the output is None where that does not take them."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, how):
-        mean, variance, momentum = how[4:]
-        if momentum is None and mean is not None:
-            ctx.save_for_backward(x, weight, bias, mean, variance)
+    def forward(ctx, x, weight, bias, how, *statistics):
+        # Running statistics (there is a momentum) are not the gradients' business.
+        if statistics and how[4] is None:
+            ctx.save_for_backward(x, weight, bias, *statistics)
         else:
             ctx.save_for_backward(x, weight, bias)
         ctx.how = how
-        return _core.tensor_norm(x, weight, bias, how)
+        return _core.tensor_norm((x, weight, bias, *statistics), how)
 
     @staticmethod
     def backward(ctx, dy):
-        x, weight, bias, *constants = ctx.saved_tensors
-        how, mask = ctx.how, ctx.needs_input_grad
-        found = None
         if no_mode_is_on() and not torch.is_grad_enabled():
-            found = _core.tensor_norm_backward(x, weight, bias, how, dy, mask)
-        if found is None:
-            code, shape, eps, fast = how[:4]
-            extent = len(shape) if isinstance(shape, tuple) else shape or 0
-            found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
-            found = [gradient if asked else None for gradient, asked in zip(found, mask)]
-        return *found, None
+            found = _core.tensor_norm_backward(ctx.saved_tensors, ctx.how, dy, ctx.needs_input_grad)
+            if found is not None:
+                return found
+        return TensorNorm.general_backward(ctx, dy)
+
+    @staticmethod
+    def general_backward(ctx, dy):
+        """Through the dispatcher, of whatever dy, and differentiable."""
+        (code, shape, eps, fast, _), mask = ctx.how, ctx.needs_input_grad
+        x, weight, bias, *constants = ctx.saved_tensors
+        extent = len(shape) if isinstance(shape, tuple) else shape or 0
+        found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
+        return *(gradient if wanted else None for gradient, wanted in zip(found, mask)), *(None,) * len(mask[3:])
 
 
 # Function.apply without its look at transforms and signature (_Recorded.record), bound once.

@@ -28,7 +28,7 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(input, weight, bias, _core.LAYER_NORM, normalized_shape, eps, fast)
+        y = _quick(_core.LAYER_NORM, normalized_shape, eps, fast, input, weight, bias)
         if y is not None:
             return y
         if _is_foreign(input, eps):
@@ -49,7 +49,7 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         if has_torch_function_variadic(input, weight):
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
-        y = _quick(input, weight, None, _core.RMS_NORM, normalized_shape, eps, fast)
+        y = _quick(_core.RMS_NORM, normalized_shape, eps, fast, input, weight, None)
         if y is not None:
             return y
         if _is_foreign(input, 0.0 if eps is None else eps):
@@ -71,7 +71,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(input, weight, bias, _core.GROUP_NORM, num_groups, eps, fast)
+        y = _quick(_core.GROUP_NORM, num_groups, eps, fast, input, weight, bias)
         if y is not None:
             return y
         if _is_foreign(input, eps):
@@ -131,8 +131,8 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
         if training or running_mean is not None:
-            y = _quick(input, weight, bias, _core.BATCH_NORM, None, eps, fast, running_mean, running_var,
-                       momentum if training else None)
+            y = _quick(_core.BATCH_NORM, None, eps, fast, input, weight, bias, (running_mean, running_var),
+                       momentum if training and running_mean is not None else None)
             if y is not None:
                 return y
         if _is_foreign(input, eps, momentum):
@@ -161,16 +161,16 @@ def _is_foreign(input, *numbers_given):
         type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
-def _quick(input, weight, bias, code, shape, eps, fast, mean=None, variance=None, momentum=None):
+def _quick(code, shape, eps, fast, input, weight, bias, statistics=(), momentum=None):
     """y of ordinary dense tensors in eager mode, by the shortest way; None where something about it is special."""
     if is_dynamo_compiling() or type(input) not in PLAIN_TYPES or not no_mode_is_on():
         return None
-    how = code, shape, eps, is_fast(fast), mean, variance, momentum
+    how = code, shape, eps, is_fast(fast), momentum
     if not records(input, weight, bias):
-        return _core.tensor_norm(input, weight, bias, how)
+        return _core.tensor_norm((input, weight, bias, *statistics), how)
     if not input.is_contiguous():
         return None
-    return TensorNorm.record(input, weight, bias, how)
+    return TensorNorm.record(input, weight, bias, how, *statistics)
 
 
 def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bool:
