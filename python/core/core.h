@@ -108,6 +108,7 @@ typedef struct rows_call {
     void *y, *mean, *rstd, *dx, *dweight, *dbias;
     int64_t rows, cols;
     double eps;
+    lnorm_arithmetic arithmetic; /* norm.c's; level 1 has the accurate one */
 } rows_call;
 
 /* On the calling thread, without the interpreter's lock where it takes long. */

@@ -15,7 +15,7 @@ typedef struct function {
 
 #define COUNT(names) ((int)(sizeof names / sizeof *names))
 #define SHAPE "normalized_shape"
-#define MORE "axes", "threads", "fast", "affine_broadcast"
+#define MORE "axes", "threads", "fast", "affine_broadcast" /* the last four of each: fast_of */
 static const char *const layer_names[] = {"input", SHAPE, "weight", "bias", "eps", "out", "return_stats", MORE};
 static const char *const rms_names[] = {"input", SHAPE, "weight", "eps", "out", "return_stats", MORE};
 static const char *const layer_backward_names[] = {"dy", "input", SHAPE, "weight", "bias", "eps", "mean", "rstd", MORE};
@@ -141,13 +141,26 @@ static int read_gradient(rows_call *call, PyArrayObject *x, const function *f, P
     return 1;
 }
 
+static int fast_of(const function *f) {
+    return f->signature.count - 2;
+}
+
+/* Of the keywords only `fast`, True or False, is for the short way. */
+static int read_keywords(rows_call *call, const function *f, PyObject *const *values) {
+    PyObject *fast = values[fast_of(f)];
+    for (int i = f->signature.positional; i < f->signature.count; i++)
+        if (values[i] && i != fast_of(f))
+            return 0;
+    call->arithmetic = fast == Py_True ? LNORM_FAST : LNORM_ACCURATE;
+    return !fast || fast == Py_True || fast == Py_False;
+}
+
 /* Fills the inputs of `call`; 0 where this is not a dense case. */
 static int read_dense(rows_call *call, const function *f, PyObject *const *values) {
     PyArrayObject *x = dense(values[f->x]);
     int element, axes;
-    for (int i = f->signature.positional; i < f->signature.count; i++)
-        if (values[i])
-            return 0;
+    if (!read_keywords(call, f, values))
+        return 0;
     if (!x || !values[f->shape] || (element = element_of(x)) < 0 || !(axes = trailing_axes(x, values[f->shape])) ||
         PyArray_SIZE(x) == 0)
         return 0;
@@ -167,8 +180,8 @@ static int read_dense(rows_call *call, const function *f, PyObject *const *value
 
 /* ---- Running it -------------------------------------------------------------------------------------------------- */
 
-/* Above this size pools are worth their while, and a plan's microsecond is not noticed. */
-static int run_large(const rows_call *c) {
+/* By a plan. */
+static int run_planned(const rows_call *c) {
     int64_t shape[] = {c->rows, c->cols};
     lnorm_dtype dtype = dtype_of[c->element];
     const void *whole[] = {c->x, c->y, c->dy, c->dx}, *row[] = {c->weight, c->bias, c->dweight, c->dbias};
@@ -184,13 +197,16 @@ static int run_large(const rows_call *c) {
     }
     op.kind = c->kind;
     op.pass = c->pass;
+    op.arithmetic = c->arithmetic;
     op.eps = c->eps;
     return run_operation(&op, &io, 0);
 }
 
-/* True when done. Without an exception the library refuses it, and the Python function finds out why. */
+/* True when done. Without an exception the library refuses it, and the Python function finds out why.
+ * Above ALONE_BELOW pools are worth their while; level 1 has no fast arithmetic. */
 static int run(const rows_call *c) {
-    return c->rows * c->cols < ALONE_BELOW ? run_rows(c) == LNORM_OK : run_large(c) == 0;
+    int level1 = c->rows * c->cols < ALONE_BELOW && c->arithmetic == LNORM_ACCURATE;
+    return level1 ? run_rows(c) == LNORM_OK : run_planned(c) == 0;
 }
 
 /* A new array of the shape and type of another, and its memory; None and NULL for no array or None. */

@@ -278,7 +278,7 @@ static int run_level1(const tensor_call *c) {
     const lnorm_io *io = &c->io;
     rows_call call = {c->op.kind, c->op.pass, (enum element)element_of(&c->x), address(io->x), address(io->dy),
                       address(io->weight), address(io->bias), address(io->y), NULL, NULL, address(io->dx),
-                      address(io->dweight), address(io->dbias), 0, 1, c->op.eps};
+                      address(io->dweight), address(io->dbias), 0, 1, c->op.eps, LNORM_ACCURATE};
     lnorm_status status;
     for (int32_t i = 0; i < c->op.normalized_ndim; i++)
         call.cols *= c->op.normalized_shape[i];

@@ -194,6 +194,23 @@ def test_absent_parameters_have_no_gradient(random):
     assert dweight is None and dbias.shape == (8,)
 
 
+@pytest.mark.parametrize("rows", [3, 500])
+def test_fast_arithmetic_of_dense_and_of_strided_arrays_is_one(random, rows):
+    """Dense arrays go through C alone, with True and False for `fast`."""
+    x, dy = random.standard_normal((2, rows, 100)).astype(np.float32)
+    weight, bias = random.standard_normal((2, 100)).astype(np.float32)
+    strided = np.asfortranarray(x)
+    for fast in (True, False, np.bool_(True)):
+        for norm, backward, parameters in ((lnorm.layer_norm, lnorm.layer_norm_backward, (weight, bias)),
+                                           (lnorm.rms_norm, lnorm.rms_norm_backward, (weight,))):
+            y = norm(x, 100, *parameters, fast=fast)
+            assert np.array_equal(y, norm(strided, 100, *parameters, fast=fast))
+            assert np.array_equal(y, norm(x, 100, *parameters)) == (not fast)
+            for found, due in zip(backward(dy, x, 100, *parameters, fast=fast),
+                                  backward(dy, strided, 100, *parameters, fast=fast), strict=True):
+                assert np.array_equal(found, due)
+
+
 def test_fast_is_another_arithmetic_of_stated_error(random):
     x = random.standard_normal((64, 100)).astype(np.float32)
     fast = lnorm.layer_norm(x, 100, fast=True)
