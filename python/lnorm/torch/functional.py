@@ -95,6 +95,9 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
             return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean=running_mean, running_var=running_var, weight=weight, bias=bias,
                                          use_input_stats=use_input_stats, momentum=momentum, eps=eps, fast=fast)
+        y = _quick_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast)
+        if y is not None:
+            return y
         if _is_foreign(input, eps, momentum):
             return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
     if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 3
@@ -171,6 +174,17 @@ def _quick(code, shape, eps, fast, input, weight, bias, statistics=(), momentum=
     if not input.is_contiguous():
         return None
     return TensorNorm.record(input, weight, bias, how, *statistics)
+
+
+def _quick_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast):
+    """_quick for it: group norm of single channels, or batch norm by given statistics. None: the same."""
+    if type(input) not in PLAIN_TYPES or input.dim() < 3:
+        return None
+    if not use_input_stats and running_mean is not None:
+        return _quick(_core.BATCH_NORM, None, eps, fast, input, weight, bias, (running_mean, running_var))
+    if use_input_stats and running_mean is running_var is None and input.shape[2:].numel() != 1:
+        return _quick(_core.GROUP_NORM, input.size(1), eps, fast, input, weight, bias)
+    return None
 
 
 def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bool:
