@@ -24,11 +24,12 @@ check: ## gets what the tests need, builds, runs every test, those of the Python
 	cd $(BUILD)/check && ctest --output-on-failure --timeout 3600 --parallel $(JOBS)
 	tools/check_python.sh $(BUILD)
 
-check-large: ## the test cases of up to 300 MB, and more than 2^32 elements in a mapped file
+check-large: ## the test cases of up to 300 MB, through Python too; more than 2^32 elements in a mapped file
 	@tools/setup.sh check
 	$(CMAKE) -S . -B $(BUILD)/check -DLNORM_TESTS=ON $(CHECK_OPTIONS)
 	$(CMAKE) --build $(BUILD)/check --parallel $(JOBS)
 	cd $(BUILD)/check && ctest --output-on-failure -C Large -R _large
+	LNORM_CASES=large tools/check_python.sh $(BUILD) -k test_cases
 
 # Arguments: make accuracy ACCURACY="--results=1e6 --hunt=10"
 ACCURACY ?= --results=1e8 --hunt=300

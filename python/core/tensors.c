@@ -329,9 +329,9 @@ static PyObject *left_to_caller(PyObject *results) {
 const char tensor_norm_doc[] =
     "tensor_norm(tensors, how, /)\n--\n\n"
     "y, made by empty_like; None where the operands are not dense tensors of matching shapes and element types.\n\n"
-    "tensors: (x, weight, bias) or (x, weight, bias, mean, variance), of which all but x may be None. how: (kind, shape,\n"
-    "eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups for\n"
-    "GROUP_NORM. mean and variance are for BATCH_NORM: to be used where momentum is None, to be updated otherwise.";
+    "tensors: (x, weight, bias) or (x, weight, bias, mean, variance), of which all but x may be None. how: (kind,\n"
+    "shape, eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups\n"
+    "for GROUP_NORM. mean and variance are for BATCH_NORM: to be used where momentum is None, to be updated otherwise.";
 
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     tensor_call c;
@@ -364,8 +364,8 @@ static int read_dy(tensor_call *c, PyObject *dy) {
 
 const char tensor_norm_backward_doc[] =
     "tensor_norm_backward(tensors, how, dy, mask, /)\n--\n\n"
-    "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None as\n"
-    "tensor_norm. Of bias the shape and type count. Nothing is updated, whatever the momentum.";
+    "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None\n"
+    "as tensor_norm. Of bias the shape and type count. Nothing is updated, whatever the momentum.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };

@@ -12,11 +12,11 @@ _SMALLEST = {"f64": -1074, "f32": -149, "f16": -24, "bf16": -133}
 _DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 
 
-def all_cases():
-    """(file's name, case) of every case up to the size medium."""
+def all_cases(sizes):
+    """(file's name, case) of every case of one of the sizes."""
     for path in sorted(DIRECTORY.glob("*.json")):
         for case in json.loads(path.read_text())["cases"]:
-            if case.get("size", "medium") == "medium":
+            if case.get("size", "medium") in sizes:
                 yield path.stem, case
 
 

@@ -1,5 +1,7 @@
-"""Every exact case up to the size medium, through the public functions."""
+"""Every exact case up to the size medium, through the public functions; with LNORM_CASES=large in the environment (make
+check-large) those of the size large, too."""
 import math
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ import lnorm
 ERRORS = {"invalid_argument": ValueError, "shape_mismatch": ValueError, "unsupported_dtype": TypeError}
 # What recomputed statistics leave of the tolerance for gradients; derived in tests/case_run.c.
 RECOMPUTED = 2.0**-16
-CASES = list(all_cases())
+LARGE = os.environ.get("LNORM_CASES") == "large"
+CASES = list(all_cases(("medium", "large") if LARGE else ("medium",)))
 
 
 def parameter_shape(case):
@@ -118,7 +121,7 @@ def test_case(case):
 
 def test_all_cases_are_there():
     """The numbers of tests/test_cases.c: 708 in all, 9 large, 2 huge."""
-    assert len(CASES) == 708 - 9 - 2
+    assert len(CASES) == 708 - 2 - (0 if LARGE else 9)
 
 
 def test_a_wrong_result_is_noticed():

@@ -1,4 +1,5 @@
 """References and memory."""
+import importlib.util
 import resource
 import sys
 
@@ -38,6 +39,27 @@ CALLS = {
     "refused type": (2_000, lambda: refused(lambda: lnorm.layer_norm(X, 64, WEIGHT.astype(int)))),
     "refused keyword": (2_000, lambda: refused(lambda: lnorm.layer_norm(X, 64, gain=WEIGHT))),
 }
+
+
+def tensor_calls():
+    """lnorm.torch's short ways: inference, gradients, running statistics, and what they leave to others."""
+    import torch
+
+    import lnorm.torch as ours
+    x, weight, mean, variance = (torch.ones(shape) for shape in ((2, 64), (64,), (64,), (64,)))
+    tracked = x.clone().requires_grad_()
+    return {
+        "tensors": (100_000, lambda: ours.layer_norm(x, (64,), weight, weight)),
+        "gradients": (10_000, lambda: ours.layer_norm(tracked, (64,), weight).backward(x)),
+        "running statistics": (20_000, lambda: ours.batch_norm(x, mean, variance, weight, weight, True)),
+        "gradients by statistics": (10_000, lambda: ours.batch_norm(tracked, mean, variance, weight).backward(x)),
+        "one tensor as both statistics": (5_000, lambda: ours.batch_norm(x, mean, mean, training=True)),
+        "strided tensors": (5_000, lambda: ours.layer_norm(x.mT, (2,))),
+    }
+
+
+if importlib.util.find_spec("torch"):
+    CALLS |= tensor_calls()
 
 
 def resident():
