@@ -22,6 +22,8 @@
 #define _mm512_cvtepi32_epi16 lnorm_mm512_cvtepi32_epi16
 #define _mm512_stream_ps _mm512_storeu_ps
 #define _mm512_extractf32x8_ps lnorm_mm512_extractf32x8_ps
+#define _mm512_shuffle_f64x2 lnorm_mm512_shuffle_f64x2
+#define _mm512_permute_pd lnorm_mm512_permute_pd
 #define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
 #define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps
 #define _mm_maskz_loadu_epi16 lnorm_mm_maskz_loadu_epi16
@@ -59,6 +61,24 @@ static inline __m512d lnorm_mm512_fmadd_pd(__m512d a, __m512d b, __m512d c) {
 
 static inline __m512d lnorm_mm512_fmsub_pd(__m512d a, __m512d b, __m512d c) {
     return lnorm_mm512_fmadd_pd(a, b, _mm512_sub_pd(_mm512_set1_pd(-0.0), c));
+}
+
+/* Of the four pairs of each: two of a, then two of b. */
+static inline __m512d lnorm_mm512_shuffle_f64x2(__m512d a, __m512d b, int which) {
+    double from[2][8], to[8];
+    _mm512_storeu_pd(from[0], a);
+    _mm512_storeu_pd(from[1], b);
+    for (int k = 0; k < 8; k++)
+        to[k] = from[k / 4][(which >> k / 2 * 2 & 3) * 2 + k % 2];
+    return _mm512_loadu_pd(to);
+}
+
+static inline __m512d lnorm_mm512_permute_pd(__m512d a, int which) {
+    double from[8], to[8];
+    _mm512_storeu_pd(from, a);
+    for (int k = 0; k < 8; k++)
+        to[k] = from[k / 2 * 2 + (which >> k & 1)];
+    return _mm512_loadu_pd(to);
 }
 
 static inline __m512d lnorm_mm512_maskz_loadu_pd(unsigned int mask, const void *at) {
