@@ -87,9 +87,10 @@ typedef struct lnorm_segment {
     const char *x, *dy;
     lnorm_parameter weight, bias;
     char *y, *dx;
-    int64_t count;
+    int64_t count, after; /* columns; those of the row that come after them */
     uint8_t x_element, dy_element, y_element, dx_element;
     int stream;         /* y or dx is not going to be read soon: write it past the caches */
+    int begins;         /* the sums of columns begin with this row: what is there is not read */
     const ln_record *s; /* the row's statistics, and the means of its gradients */
 } lnorm_segment;
 
@@ -106,7 +107,8 @@ enum lnorm_sum {
 typedef struct lnorm_long {
     ln_pair (*sum)(const lnorm_segment *a, enum lnorm_sum which);
     void (*forward)(const lnorm_segment *a); /* y */
-    /* dx where it is not NULL; adds dy*xhat to dweight[j] and dy to dbias[j], which may be NULL */
+    /* dx where it is not NULL; adds dy*xhat to dweight[j] and dy to dbias[j], which may be NULL, from +0.0 on where the
+     * segment begins them */
     void (*backward)(const lnorm_segment *a, double *dweight, double *dbias);
 } lnorm_long;
 
@@ -117,8 +119,8 @@ typedef struct lnorm_kernels {
     lnorm_rows_backward *rows_backward[2];
     lnorm_long long_rows;
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
-    /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type */
-    void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate);
+    /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type; past the caches where `stream` */
+    void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate, int stream);
     const struct lnorm_loops *loops; /* of columns and of the general form: kernels/loops.h */
     const lnorm_wide_kernels *wide;
     int (*contracts)(void); /* does this build fuse products with sums? Then its bits are not the defined ones. */

@@ -219,7 +219,9 @@ static void open_part(const long_form *form, part *p, int64_t row, int64_t first
     a->y_element = problem->operand[LNORM_Y].element;
     a->dx_element = problem->operand[LNORM_DX].element;
     a->count = count;
+    a->after = form->cols - first - count;
     a->stream = streams(form);
+    a->begins = 0;
     a->s = s;
 }
 
@@ -354,10 +356,12 @@ static void put_columns(const long_form *form, enum lnorm_operand which, const d
     int64_t step = stride * (int64_t)lnorm_element_size((enum lnorm_element)operand->element);
     char *to = place_of(form, which, 0, first);
     if (stride == 1)
-        form->all->store((enum lnorm_element)operand->element, to, sums, count, problem->accumulate);
+        form->all->store((enum lnorm_element)operand->element, to, sums, count, problem->accumulate,
+                         form->cols >= LNORM_STREAM_BYTES / 4);
     else
         for (int64_t j = 0; j < count; j++)
-            form->all->store((enum lnorm_element)operand->element, to + j * step, sums + j, 1, problem->accumulate);
+            form->all->store((enum lnorm_element)operand->element, to + j * step, sums + j, 1, problem->accumulate,
+                             0);
 }
 
 /* Columns of all rows, with dweight and dbias; rows in increasing order. */
@@ -366,10 +370,9 @@ static void apply_columns(const long_form *form, int64_t first, int64_t count, c
     part p;
     for (int64_t end = first + count, n; first < end; first += n) {
         n = end - first < CHUNK ? end - first : CHUNK;
-        for (int64_t j = 0; j < n; j++)
-            dweight[j] = dbias[j] = 0.0;
         for (int64_t row = 0; row < form->rows; row++) {
             open_part(form, &p, row, first, n, &records[row]);
+            p.segment.begins = row == 0;
             form->kernels->backward(&p.segment, form->dweight.columns ? dweight : NULL,
                                     form->dbias.columns ? dbias : NULL);
         }
@@ -432,6 +435,7 @@ static void run_apply(const long_form *form, task_form t) {
             for (int64_t row = 0; row < t.rows; row++)
                 apply_row(form, t.row + row, first, segment_count(form, segment), &records[row]);
     }
+    lnorm_stream_end();
 }
 
 /* -- The engine --------------------------------------------------------------------------------------------------- */

@@ -327,6 +327,7 @@
 
 /* long.inc */
 #define ln_ask_for LNORM_ISA_NAME(ln_ask_for)
+#define ln_ask_for_block LNORM_ISA_NAME(ln_ask_for_block)
 #define ln_long_columns LNORM_ISA_NAME(ln_long_columns)
 #define ln_long_parameter LNORM_ISA_NAME(ln_long_parameter)
 #define ln_long_gradient LNORM_ISA_NAME(ln_long_gradient)
@@ -348,6 +349,7 @@
 #define ln_long_dx LNORM_ISA_NAME(ln_long_dx)
 #define ln_long_backward LNORM_ISA_NAME(ln_long_backward)
 #define ln_store_as LNORM_ISA_NAME(ln_store_as)
+#define ln_stream_sums LNORM_ISA_NAME(ln_stream_sums)
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
 
 /* blocks.inc */

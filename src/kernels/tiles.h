@@ -81,6 +81,8 @@ static inline enum ln_dx_way ln_dx_way_of(const lnorm_rows *a) {
     return a->cols < LNORM_BLOCK ? LN_DX_STORED : LN_DX_COPIED;
 }
 
+enum { LN_LONG_AHEAD = 1024 }; /* columns from those of a long row that are swept to those that are asked for */
+
 /* Columns to go over, first .. end-1, and where the sums of column `first` and those after it are; NULL: not wanted. */
 typedef struct ln_column_sums {
     double *dweight, *dbias;
