@@ -253,16 +253,37 @@ static void check_streamed(const lnorm_long *kernels, enum lnorm_element element
     }
 }
 
+/* Sums of columns, rounded to f32: likewise. */
+static void check_streamed_sums(const lnorm_kernels *kernels, size_t offset, int accumulate) {
+    static const int64_t counts[] = {1, 8, 15, 16, 17, 300, STREAMED};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        _Alignas(64) float plain[STREAMED + 32], out[STREAMED + 32];
+        double sums[STREAMED];
+        dice d = {offset + i};
+        for (int j = 0; j < STREAMED; j++)
+            sums[j] = roll_unit(&d);
+        for (int j = 0; j < STREAMED + 32; j++)
+            plain[j] = out[j] = (float)j;
+        kernels->store(LNORM_ELEMENT_F32, plain + offset, sums, counts[i], accumulate, 0);
+        kernels->store(LNORM_ELEMENT_F32, out + offset, sums, counts[i], accumulate, 1);
+        assert_memory_equal(plain, out, sizeof out);
+    }
+}
+
 void test_long_streams(void **state) {
     static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
     const lnorm_kernels *kernels;
     int k = 0;
     (void)state;
-    while ((kernels = case_kernels(&k)))
+    while ((kernels = case_kernels(&k))) {
         for (size_t e = 0; e < sizeof elements / sizeof *elements; e++)
             for (size_t offset = 0; offset < 64; offset += e == 0 && offset > 8 ? 4 : 1)
                 for (int gradient = 0; gradient < 2; gradient++)
                     check_streamed(&kernels->long_rows, elements[e], offset, gradient);
+        for (size_t offset = 0; offset <= 16; offset += 4)
+            for (int accumulate = 0; accumulate < 2; accumulate++)
+                check_streamed_sums(kernels, offset, accumulate);
+    }
 }
 
 /* The engine streams what is larger than 16 MiB. */
