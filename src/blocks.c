@@ -55,7 +55,8 @@ ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element elemen
     lnorm_begin_blocks(&order);
     for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
         ln_block_sum sum;
-        loops->sum_block(element, what, x + first * ln_element_size(element), ln_block_length(count, first), c, &sum);
+        loops->sum_block(element, what, x + first * ln_element_size(element), ln_block_length(count, first), c, 0,
+                         &sum);
         lnorm_next_block(loops, &order, what, &sum);
     }
     return lnorm_end_blocks(&order);

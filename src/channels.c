@@ -96,7 +96,8 @@ LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_
     b.base[LNORM_X] += column / s->form.channels * s->form.channels;
     const ln_walk walk = ln_walk_from(&b, block * LNORM_BLOCK);
     lnorm_gather(&b, LNORM_X, &walk, n, &tile);
-    s->b.loops->sum_block(ln_element_of(&b, LNORM_X), w->what, tile.at[0], n, ln_shift_of_column(w, column), sum);
+    s->b.loops->sum_block(ln_element_of(&b, LNORM_X), w->what, tile.at[0], n, ln_shift_of_column(w, column), 0,
+                          sum);
 }
 
 /* While column k is summed, its share of the next window's rows, which begin where the walk stands. */
@@ -129,7 +130,7 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
             ln_ask_for_rows(w, &walk, k);
             for (int64_t at; (at = block[k] * LNORM_BLOCK - begins) + LNORM_BLOCK <= row + n; block[k]++)
                 s->b.loops->sum_block(element, w->what, column + before + (at - row) * size, LNORM_BLOCK,
-                                      ln_shift_of_column(w, w->first + k), ln_slot_of(w, k, block[k]));
+                                      ln_shift_of_column(w, w->first + k), 0, ln_slot_of(w, k, block[k]));
             if (row + n < rows) { /* the rows that are left, to before the next window's */
                 const int64_t left = row + n - (block[k] * LNORM_BLOCK - begins);
                 memcpy(column + before - left * size, column + before + (n - left) * size, (size_t)(left * size));

@@ -55,7 +55,7 @@ static void dx_of(const ln_bundle *b, int64_t group) {
 
 static void look_ahead(ln_bundle *b, int64_t next, int64_t end) {
     const lnorm_problem *problem = b->problem;
-    if (next == end || problem->pass != LNORM_BACKWARD)
+    if (next == (b->data->in_order ? problem->group.count : end) || problem->pass != LNORM_BACKWARD)
         return;
     b->soon[0] = lnorm_offset(problem, LNORM_X, &problem->group, next) - b->base[LNORM_X];
     b->soon[1] = lnorm_offset(problem, LNORM_DY, &problem->group, next) - b->base[LNORM_DY];

@@ -1,10 +1,10 @@
 /* How the general form cuts a problem into tasks: shared by its engine (general.c) and what it runs
  * (general_*.c).
  *
- * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. But where what a group
- * contributes to dweight and dbias are sums over its elements, its partials (batch, group, instance norm), everything of
- * a group is computed in phase 0, while x and dy are in the caches: the partials are left in the workspace, from which
- * phase 1 adds them up, or are the entries themselves. */
+ * Phases of a backward pass: 0 records of all groups into the workspace, 1 affine gradients, 2 dx. But where what a
+ * group contributes to dweight and dbias are sums over its elements, its partials (batch, group, instance norm),
+ * everything of a group is computed in phase 0, while x and dy are in the caches: the partials are left in the
+ * workspace, from which phase 1 adds them up, or are the entries themselves. */
 #ifndef LNORM_GENERAL_H
 #define LNORM_GENERAL_H
 

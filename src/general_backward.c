@@ -80,6 +80,12 @@ static void ln_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *
         f->form = ln_fast_form_of(s);
 }
 
+/* The n-th of what will be needed soon: element `first` from `at` on and those after it, if `known`. */
+static void ln_set_soon(ln_terms *f, int n, const char *at, int64_t first, int known, int64_t size) {
+    f->soon[n] = known ? at + first * size : at;
+    f->soon_step[n] = known ? LNORM_LANES * size : 0;
+}
+
 /* -- The fast arithmetic of groups that are not regular ------------------------------------------------------------ */
 
 static float ln_irregular_g(const ln_terms *f, int64_t i) {
@@ -98,8 +104,8 @@ static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_block_su
         g[i] = ln_irregular_g(f, i);
         product[i] = g[i] * ln_irregular_xhat(f, i);
     }
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, sum);
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, &second);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, sum);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, 0, &second);
     memcpy(sum->run[1], second.run[0], sizeof second.run[0]);
 }
 
@@ -143,9 +149,11 @@ static void ln_sum_piece(const ln_bundle *b, ln_terms *f, const char *x, const c
         if (x) {
             f->x = lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x);
             f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
+            ln_set_soon(f, 0, dy, first + 4 * LNORM_BLOCK, !b->soon[1] && first + 5 * LNORM_BLOCK <= n, dy_size);
             ln_sum_of_terms(b, f, &sum);
         } else {
-            b->loops->sum_block(ln_element_of(b, LNORM_DY), what, dy + first * dy_size, f->n, 0.0, &sum);
+            b->loops->sum_block(ln_element_of(b, LNORM_DY), what, dy + first * dy_size, f->n, 0.0,
+                                (n - first) * dy_size, &sum);
         }
         lnorm_next_block(b->loops, order, what, &sum);
     }
@@ -227,17 +235,6 @@ static void ln_dx_in_f64(const ln_bundle *b, const ln_terms *f, double *dx) {
     b->loops->widen(LNORM_ELEMENT_F32, narrow, dx, f->n);
 }
 
-/* What comes next lies as these blocks do, if they are not copies. */
-static void ln_set_soon(const ln_bundle *b, const char *x, const char *dy, int64_t first, int64_t n, ln_terms *f) {
-    const int64_t size[2] = {ln_size_of(b, LNORM_X), ln_size_of(b, LNORM_DY)};
-    const char *at[2] = {x, dy};
-    for (int i = 0; i < 2; i++) {
-        const int known = n > LNORM_BLOCK && b->soon[i];
-        f->soon[i] = known ? at[i] + (first + b->soon[i]) * size[i] : x;
-        f->soon_step[i] = known ? LNORM_LANES * size[i] : 0;
-    }
-}
-
 /* A lane's piece, which is a block where dx does not go to `to`. */
 static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, const char *x, const char *dy, int64_t n,
                         int lane, char *to, ln_block_copies *copies, ln_tile *tile) {
@@ -246,7 +243,8 @@ static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, co
         f->n = ln_block_length(n, first);
         f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
         f->x = x ? lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x) : NULL;
-        ln_set_soon(b, x ? x : dy, dy, first, n, f);
+        ln_set_soon(f, 0, x ? x : dy, first + b->soon[0], b->soon[0] && n > LNORM_BLOCK, x_size);
+        ln_set_soon(f, 1, dy, first + b->soon[1], b->soon[1] && n > LNORM_BLOCK, dy_size);
         if (ln_element_of(b, LNORM_DX) == LNORM_ELEMENT_F64) {
             double dx[LNORM_BLOCK];
             ln_dx_in_f64(b, f, dx);
@@ -299,7 +297,7 @@ void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
 
 /* -- Everything of a group ---------------------------------------------------------------------------------------- */
 
-/* The sums of dy and (where dweight is wanted) dy*xhat over every lane's partials; those of the last are left in `sum`. */
+/* The sums of dy and (where dweight is wanted) dy*xhat over every lane's partials; the last of them in `sum`. */
 static void ln_groups_partials(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, const ln_record *s,
                                ln_pair *sum) {
     ln_bundle part = *b;

@@ -25,17 +25,18 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     ln_block_order order[LNORM_BUNDLE];
     ln_tile x;
     ln_walk walk = ln_walk_from(b, 0);
-    int64_t count = b->space->count;
+    int64_t count = b->space->count, size = ln_element_size(element);
     for (int lane = 0; lane < b->lanes; lane++)
         lnorm_begin_blocks(&order[lane]);
     for (int64_t first = 0, n; first < count; first += n) {
         n = lnorm_piece(b, &walk, count - first, 0);
         lnorm_gather(b, LNORM_X, &walk, n, &x);
+        const int64_t soon = b->soon[0] ? 0 : n; /* else x has been asked for */
         for (int lane = 0; lane < b->lanes; lane++)
             for (int64_t i = 0; i < n; i += LNORM_BLOCK) {
                 ln_block_sum sum;
-                b->loops->sum_block(element, what, x.at[lane] + i * ln_element_size(element), ln_block_length(n, i),
-                                    what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, &sum);
+                b->loops->sum_block(element, what, x.at[lane] + i * size, ln_block_length(n, i),
+                                    what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, (soon - i) * size, &sum);
                 lnorm_next_block(b->loops, &order[lane], what, &sum);
             }
         ln_walk_on(&walk, n);

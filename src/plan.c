@@ -219,6 +219,7 @@ static lnorm_status execute(const plan_view *view, const lnorm_io *io, const lno
         executor = NULL;
     if (!data.workspace)
         data.workspace = lnorm_align_workspace(own, view->workspace);
+    data.in_order = !executor;
     for (int phase = 0; phase < view->phases; phase++) {
         int64_t tasks = view->tasks[phase];
         phase_run run = {view, &data, phase};

@@ -38,6 +38,7 @@ void lnorm_problem_data(const lnorm_problem *problem, const lnorm_io *io, size_t
             data->at[i] = (char *)tensor->data + tensor->byte_offset;
     }
     data->workspace = lnorm_align_workspace(io->workspace, workspace);
+    data->in_order = 0;
 }
 
 static const char *kind_name(lnorm_kind kind) {

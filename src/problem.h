@@ -68,6 +68,7 @@ typedef struct lnorm_problem {
 typedef struct lnorm_data {
     char *at[LNORM_OPERANDS];
     void *workspace; /* NULL, or as many bytes as the engine asked for, aligned to 64 */
+    int in_order;    /* one thread runs all tasks, one after another: what the next one reads may be asked for */
 } lnorm_data;
 
 /* Checks op and io and fills `problem`; on an error fills `error` (never NULL here) and returns its status. */

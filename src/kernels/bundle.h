@@ -78,8 +78,8 @@ typedef struct ln_terms {
     int64_t n;               /* at most LNORM_BLOCK */
     const ln_record *s;      /* statistics, and for dx the means of its gradients */
     ln_fast_form form;       /* the same, in the fast arithmetic */
-    const char *soon[2];     /* x and dy of what will be read after these, asked for while dx is written */
-    int64_t soon_step[2];    /* bytes of LNORM_LANES elements of them; or 0, with any address: there is nothing */
+    const char *soon[2];     /* what will be needed soon: sums ask for the first as they go on, dx for both */
+    int64_t soon_step[2];    /* bytes of LNORM_LANES elements of it; or 0, with any address: there is nothing */
 } ln_terms;
 
 static inline int64_t ln_element_size(enum lnorm_element element) {
@@ -360,8 +360,8 @@ void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int
 void lnorm_put_partial(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
                        ln_pair partial);
 
-/* Elements that go at once: a block, or several if they are whole, lie together in x (`gradients`: and dy and dx) and have
- * one weight. */
+/* Elements that go at once: a block, or several if they are whole, lie together in x (`gradients`: and dy and dx) and
+ * have one weight. */
 int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left, int gradients);
 
 /* The sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s` holds the statistics) over what
@@ -371,7 +371,7 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
 /* n terms dy*xhat of a lane, in f32; `f` as lnorm_gradient_sums has it. */
 void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM_BLOCK]);
 
-/* n <= LNORM_BLOCK elements of a block as f32: where they are, if the block is whole; else in `copy`, continued by +0 */
+/* n <= LNORM_BLOCK elements as f32: where they are, if the block is whole; else in `copy`, continued by +0. */
 const float *lnorm_block_as_f32(const ln_bundle *b, enum lnorm_operand operand, const char *at, int64_t n,
                                 float copy[LNORM_BLOCK]);
 

@@ -25,8 +25,9 @@ struct lnorm_loops {
 
     /* Blocks of at most LNORM_BLOCK elements. */
     lnorm_add *add;
+    /* `soon`: bytes from x on that will be read soon: they are asked for, some way ahead. */
     void (*sum_block)(enum lnorm_element element, enum ln_sum_of what, const char *x, int64_t n, double c,
-                      void *sum);
+                      int64_t soon, void *sum);
     void (*add_run)(double *sum, const float *term); /* a run's two sums of each lane, to those of others */
     void (*add_product)(double *sums, const double *x, const double *dy, const ln_record *s, int64_t n);
     void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n);
