@@ -1,4 +1,5 @@
 """References and memory."""
+import gc
 import importlib.util
 import resource
 import sys
@@ -67,13 +68,18 @@ def resident():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def references():
+    gc.collect()  # of tests before, which may have left cycles
+    return [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
 @pytest.mark.parametrize("name", CALLS)
 def test_nothing_is_left(name):
     count, call = CALLS[name]
     for _ in range(500):
         call()
-    references = [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)]
+    before = references()
 
     def growth():
         before = resident()
@@ -84,4 +90,4 @@ def test_nothing_is_left(name):
     # One object of the smallest size, 16 bytes, left by each call is 32 KiB to 16 MB; the allocators keep some pages. A
     # leak is one every time; once, the kernel may have made a huge page of a few small ones.
     assert any(growth() < max(count * 8, 256 * 1024) for _ in range(4))
-    assert [sys.getrefcount(thing) for thing in (X, WEIGHT, X.dtype, lnorm.layer_norm)] == references
+    assert references() == before
