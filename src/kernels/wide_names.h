@@ -52,8 +52,6 @@ enum {
 #define ln_quick_guess LNORM_ISA_NAME(ln_quick_guess)
 #define ln_quick_sum LNORM_ISA_NAME(ln_quick_sum)
 #define ln_quick_statistics LNORM_ISA_NAME(ln_quick_statistics)
-#define ln_quick_layer LNORM_ISA_NAME(ln_quick_layer)
-#define ln_quick_rms LNORM_ISA_NAME(ln_quick_rms)
 #define ln_quick_round LNORM_ISA_NAME(ln_quick_round)
 
 /* wide_forward.inc */
