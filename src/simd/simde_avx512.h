@@ -24,6 +24,11 @@
 #define _mm512_extractf32x8_ps lnorm_mm512_extractf32x8_ps
 #define _mm512_shuffle_f64x2 lnorm_mm512_shuffle_f64x2
 #define _mm512_permute_pd lnorm_mm512_permute_pd
+#define _mm512_cmpeq_epi16_mask lnorm_mm512_cmpeq_epi16_mask
+#define _mm512_cvt_roundpd_ps lnorm_mm512_cvt_roundpd_ps
+#define _mm512_kunpackb lnorm_mm512_kunpackb
+#undef _MM_FROUND_NO_EXC
+#define _MM_FROUND_NO_EXC SIMDE_MM_FROUND_NO_EXC
 #define _mm512_maskz_loadu_pd lnorm_mm512_maskz_loadu_pd
 #define _mm256_maskz_loadu_ps lnorm_mm256_maskz_loadu_ps
 #define _mm_maskz_loadu_epi16 lnorm_mm_maskz_loadu_epi16
@@ -63,22 +68,49 @@ static inline __m512d lnorm_mm512_fmsub_pd(__m512d a, __m512d b, __m512d c) {
     return lnorm_mm512_fmadd_pd(a, b, _mm512_sub_pd(_mm512_set1_pd(-0.0), c));
 }
 
-/* Of the four pairs of each: two of a, then two of b. */
-static inline __m512d lnorm_mm512_shuffle_f64x2(__m512d a, __m512d b, int which) {
+static inline __m512d lnorm_mm512_shuffle_f64x2(__m512d a, __m512d b, int pairs) {
     double from[2][8], to[8];
     _mm512_storeu_pd(from[0], a);
     _mm512_storeu_pd(from[1], b);
     for (int k = 0; k < 8; k++)
-        to[k] = from[k / 4][(which >> k / 2 * 2 & 3) * 2 + k % 2];
+        to[k] = from[k / 4][(pairs >> k / 2 * 2 & 3) * 2 + k % 2];
     return _mm512_loadu_pd(to);
 }
 
-static inline __m512d lnorm_mm512_permute_pd(__m512d a, int which) {
+static inline __m512d lnorm_mm512_permute_pd(__m512d a, int odd) {
     double from[8], to[8];
     _mm512_storeu_pd(from, a);
     for (int k = 0; k < 8; k++)
-        to[k] = from[k / 2 * 2 + (which >> k & 1)];
+        to[k] = from[k / 2 * 2 + (odd >> k & 1)];
     return _mm512_loadu_pd(to);
+}
+
+static inline uint32_t lnorm_mm512_cmpeq_epi16_mask(__m512i a, __m512i b) {
+    uint16_t lane[2][32];
+    uint32_t equal = 0;
+    _mm512_storeu_si512(lane[0], a);
+    _mm512_storeu_si512(lane[1], b);
+    for (int k = 0; k < 32; k++)
+        equal |= (uint32_t)(lane[0][k] == lane[1][k]) << k;
+    return equal;
+}
+
+/* Toward zero: the one rounding asked for. */
+static inline __m256 lnorm_mm512_cvt_roundpd_ps(__m512d a, int rounding) {
+    double from[8];
+    float to[8];
+    (void)rounding;
+    _mm512_storeu_pd(from, a);
+    for (int k = 0; k < 8; k++) {
+        to[k] = (float)from[k];
+        if (fabs((double)to[k]) > fabs(from[k]))
+            to[k] = nextafterf(to[k], 0.0f);
+    }
+    return _mm256_loadu_ps(to);
+}
+
+static inline unsigned int lnorm_mm512_kunpackb(unsigned int high, unsigned int low) {
+    return high << 8 | low;
 }
 
 static inline __m512d lnorm_mm512_maskz_loadu_pd(unsigned int mask, const void *at) {

@@ -276,6 +276,10 @@ LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
  * NaN could become a zero in that way, and goes slowly, too.
  * f16: f = h where the lower 13 bits are 0x1000, if f16 is normal, from 2^-14 on. What is less goes slowly. */
 
+LNORM_INLINE __m256 vd_both_f32(__m128 a, __m128 b) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1);
+}
+
 LNORM_INLINE __m128i vd_halfway_bf16(__m128i up) { /* f + 0x8000 in, all bits set out */
     return _mm_cmpeq_epi32(_mm_slli_epi32(up, 16), _mm_setzero_si128());
 }
@@ -305,15 +309,18 @@ LNORM_INLINE void vd_store_bf16(void *at, vd a) {
     vd_store_bf16_part(at, VD_WIDTH, a);
 }
 
+/* Unusual are a lower half of 0x8000, and an upper one, without its sign, of 0x7fff: a NaN that the carry would spoil. */
 LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
-    const __m128i half = _mm_set1_epi32(0x8000);
-    __m128 f = _mm256_cvtpd_ps(a[0]), g = _mm256_cvtpd_ps(a[1]);
-    __m128i up = _mm_add_epi32(_mm_castps_si128(f), half), vp = _mm_add_epi32(_mm_castps_si128(g), half);
-    __m128i halfway = _mm_or_si128(vd_halfway_bf16(up), vd_halfway_bf16(vp));
-    if (_mm_movemask_ps(_mm_or_ps(_mm_castsi128_ps(halfway), _mm_cmpunord_ps(f, g))))
+    const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -1, -1, -1, -1, -1, -1,
+                                                                    -1, -1));
+    __m256i bits = _mm256_castps_si256(vd_both_f32(_mm256_cvtpd_ps(a[0]), _mm256_cvtpd_ps(a[1])));
+    __m256i relevant = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi16(relevant, _mm256_set1_epi32(0x7fff8000)))) {
         vd_store_slowly_bf16(at, 2 * VD_WIDTH, a[0], a[1]);
-    else
-        _mm_storeu_si128((__m128i *)at, _mm_packus_epi32(_mm_srli_epi32(up, 16), _mm_srli_epi32(vp, 16)));
+    } else {
+        __m256i half = _mm256_shuffle_epi8(_mm256_add_epi32(bits, _mm256_set1_epi32(0x8000)), upper);
+        _mm_storeu_si128((__m128i *)at, _mm256_castsi256_si128(_mm256_permute4x64_epi64(half, 0x08)));
+    }
 }
 
 /* To 24 significant bits, to odd: where bits are dropped the last one kept is set. The f32 that results (exactly) is
@@ -342,7 +349,7 @@ LNORM_OUT_OF_LINE static void vd_store_slowly_f16(void *at, vd a, vd b) {
 
 LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
     const __m256i smallest = _mm256_set1_epi32(0x38800000); /* 2^-14 */
-    __m256 f = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(a[0])), _mm256_cvtpd_ps(a[1]), 1);
+    __m256 f = vd_both_f32(_mm256_cvtpd_ps(a[0]), _mm256_cvtpd_ps(a[1]));
     __m256i bits = _mm256_castps_si256(f), magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
     __m256i halfway = _mm256_cmpeq_epi32(_mm256_slli_epi32(bits, 19), _mm256_set1_epi32(INT32_MIN));
     if (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(halfway, _mm256_cmpgt_epi32(smallest, magnitude)))))

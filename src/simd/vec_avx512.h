@@ -206,11 +206,28 @@ LNORM_INLINE void vd_put_halves_part(void *at, int64_t n, __m128i halves) {
     _mm_mask_storeu_epi16(at, vd_mask(n), halves);
 }
 
+LNORM_INLINE __m512 vd_both_f32(__m256 a, __m256 b) {
+    return _mm512_castpd_ps(_mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_castps_pd(a)), _mm256_castps_pd(b), 1));
+}
+
+LNORM_INLINE __m256 vd_toward_zero(vd a) {
+    return _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+
+LNORM_INLINE uint8_t vd_inexact(vd a) {
+    return _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_set1_epi64(0x1fffffff));
+}
+
+/* To odd (vec_avx2.h), by rounding toward zero and setting the last bit where something was dropped. */
+LNORM_INLINE __m256i vd_round_pair_f16(vd a, vd b) {
+    uint16_t inexact = (uint16_t)_mm512_kunpackb(vd_inexact(b), vd_inexact(a));
+    __m512i bits = _mm512_castps_si512(vd_both_f32(vd_toward_zero(a), vd_toward_zero(b)));
+    bits = _mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+    return _mm512_cvtps_ph(_mm512_castsi512_ps(bits), _MM_FROUND_TO_NEAREST_INT);
+}
+
 LNORM_INLINE __m128i vd_round_f16(vd a) {
-    const __m512i dropped = _mm512_set1_epi64(0x1fffffff), last = _mm512_set1_epi64(0x20000000);
-    __m512i bits = _mm512_castpd_si512(a), kept = _mm512_andnot_si512(dropped, bits);
-    __m512i odd = _mm512_mask_or_epi64(kept, _mm512_test_epi64_mask(bits, dropped), kept, last);
-    return _mm256_cvtps_ph(_mm512_cvtpd_ps(_mm512_castsi512_pd(odd)), _MM_FROUND_TO_NEAREST_INT);
+    return _mm256_castsi256_si128(vd_round_pair_f16(a, a));
 }
 
 LNORM_INLINE void vd_store_f16(void *at, vd a) {
@@ -252,7 +269,36 @@ LNORM_INLINE void vd_store_bf16(void *at, vd a) {
     vd_store_bf16_part(at, VD_WIDTH, a);
 }
 
-#include "pairs_of_vectors.h"
+LNORM_INLINE void vd_load_pair_f16(const void *at, vd a[2]) {
+    a[0] = vd_load_f16(at);
+    a[1] = vd_load_f16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
+    a[0] = vd_load_bf16(at);
+    a[1] = vd_load_bf16((const char *)at + 2 * VD_WIDTH);
+}
+
+LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
+    _mm256_storeu_si256((__m256i *)at, vd_round_pair_f16(a[0], a[1]));
+}
+
+/* Unusual are a lower half of 0x8000, and an upper one, without its sign, of 0x7fff: a NaN that a carry would spoil. */
+LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
+    const __m512i half = _mm512_set1_epi32(0x8000), unusual = _mm512_set1_epi32(0x7fff8000);
+    const __m512i relevant = _mm512_set1_epi32(0x7fffffff);
+    const __m512i upper = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 29, 27, 25, 23, 21, 19,
+                                           17, 15, 13, 11, 9, 7, 5, 3, 1);
+    __m512 f = vd_both_f32(_mm512_cvtpd_ps(a[0]), _mm512_cvtpd_ps(a[1]));
+    __m512i bits = _mm512_castps_si512(f);
+    if (_mm512_cmpeq_epi16_mask(_mm512_and_si512(bits, relevant), unusual)) {
+        vd_store_slowly_bf16(at, VD_WIDTH, a[0]);
+        vd_store_slowly_bf16((char *)at + 2 * VD_WIDTH, VD_WIDTH, a[1]);
+    } else {
+        __m512i high = _mm512_permutexvar_epi16(upper, _mm512_add_epi32(bits, half));
+        _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(high));
+    }
+}
 
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
@@ -334,6 +380,7 @@ LNORM_INLINE vf vf_load_f16(const void *at) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at));
 }
 
+/* Element k goes to where f32 k has its upper 16 bits. */
 LNORM_INLINE vf vf_load_bf16(const void *at) {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
