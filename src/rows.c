@@ -17,9 +17,10 @@ enum {
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-/* Short rows of y and 16-bit ones are bound by arithmetic, and lose by the copy. Of dx the kernel decides. */
+/* Short rows are bound by arithmetic forward, and so are 16-bit ones backward. */
 int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols) {
-    return element == LNORM_ELEMENT_F32 && (backward || cols >= LNORM_BLOCK) && rows * cols >= LNORM_STREAM_BYTES / 4;
+    return (backward ? element == LNORM_ELEMENT_F32 : cols >= LNORM_BLOCK) &&
+           rows * cols >= LNORM_STREAM_BYTES / (int64_t)lnorm_element_size(element);
 }
 
 /* Absent, or of this element type and contiguous along the reduced axis. */

@@ -7,8 +7,9 @@
 #include "tiles.h"
 
 enum {
-    LN_FAST_COLS = 1024,                         /* columns of weight and bias at once */
+    LN_FAST_COLS = 4096,                           /* columns of weight and bias at once */
     LN_FAST_TILE = LNORM_BLOCK * LNORM_BLOCK_RUNS, /* f32 that 16-bit rows are widened to: a block of the tree */
+    LN_FAST_WIDE = 2 * LN_FAST_TILE,               /* f32 of 16-bit rows that go together */
     LN_FAST_STREAMED = 6144, /* f32 together where y goes past the caches: the level 1 cache is to keep them */
     LN_LINE_COLS = LNORM_LINE / 4
 };
@@ -44,7 +45,7 @@ typedef struct ln_fast_source {
     int rows;
     const char *x;
     int64_t pitch, cols;
-    int64_t ahead; /* what will be read next is so many elements further; or 0 */
+    const char *next; /* what will be read next, or NULL */
 } ln_fast_source;
 
 /* Whether the statistics that runs give, the mean m, v and v + eps, will do. Then the row is regular. */
@@ -92,22 +93,22 @@ typedef struct ln_fast_rows {
     enum lnorm_element element; /* of y */
     const float *x[2], *weight, *bias;
     int streams;   /* y goes past the caches: one usual row */
-    int64_t ahead; /* then: so many elements further there is what will be read next; or 0 */
+    const char *next; /* then: what will be read next */
     ln_fast_form form[2];
 } ln_fast_rows;
 
-/* What a call keeps on the stack. Columns go LN_FAST_COLS at a time, the last ones with up to LNORM_LANES more, so that
- * there are never fewer than a vector has. */
-enum { LN_FAST_PITCH = LN_FAST_COLS + LNORM_LANES };
+/* What a call keeps on the stack. Columns go LN_FAST_COLS at a time, the last ones with up to 32 more, so that there
+ * are never fewer than a line of 16-bit elements has. */
+enum { LN_FAST_PITCH = LN_FAST_COLS + LNORM_LINE / 2 };
 typedef struct ln_fast_tile {
-    _Alignas(64) float wide[LN_FAST_TILE]; /* rows of 16-bit elements, whole or some columns; y on the way to memory */
+    _Alignas(64) float wide[LN_FAST_WIDE]; /* 16-bit rows, whole or some columns; y that is rounded later */
     float weight[LN_FAST_PITCH], bias[LN_FAST_PITCH];
     const float *weight_at, *bias_at;
     const lnorm_rows *a;
     int64_t row;
     int rows, whole; /* rows together; `wide` holds them from beginning to end */
     int streams;     /* y goes past the caches */
-    int64_t ahead;   /* elements from the tile to the next, or 0 */
+    int64_t ahead;   /* bytes from x of the tile to that of the next, or 0 */
     ln_record s[LN_TILE_ROWS];
     ln_fast_form form[LN_TILE_ROWS];
     ln_run_rest rest;
@@ -115,7 +116,7 @@ typedef struct ln_fast_tile {
 
 /* Whether there is neither a mean nor a bias, and that is made use of. */
 static inline int ln_fast_scales(const lnorm_rows *a) {
-    return !a->center && !a->bias && !a->stream && a->element != LNORM_ELEMENT_F16;
+    return !a->center && !a->bias && !a->stream && a->element == LNORM_ELEMENT_F32;
 }
 
 /* Regular, and l is +0. */

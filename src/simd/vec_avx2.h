@@ -13,7 +13,7 @@
  *   vd_store_T(at, a)          one rounding, to nearest even
  *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more
  *   vd_store_T_part(at, n, a)  the same
- *   vd_stream_f32(at, a)       vd_store_f32 past the caches, as vf_stream_f32 below
+ *   vd_stream_f32(at, a)       vd_store_f32 past the caches, as vf_stream_T below
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
@@ -33,7 +33,9 @@
  *   vf_set1 vf_add vf_sub vf_mul
  *   vf_load_T(at)              VF_WIDTH elements of 32 or 16 bits
  *   vf_store_T(at, a)          one rounding; a is the result of an operation
- *   vf_stream_f32(at, a)       past the caches, where there is such a store; `at` is aligned to the vector
+ *   vf_stream_T(at, a)         past the caches, where there is such a store; `at` is aligned to the vector
+ *   VF_ROUNDS_BF16             1: there are registers enough to round bf16 beside other work
+ *   VF_STREAMS_16              1: vf_stream_T of 16 bits is more than vf_store_T
  *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
  *
  * VD_UNROLL stands before loops over a few vectors. VD_FEW_COPIES, 0 or 1: small code counts for more than speed.
@@ -388,6 +390,8 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 8
+#define VF_ROUNDS_BF16 0
+#define VF_STREAMS_16 1
 
 typedef __m256 vf;
 
@@ -440,9 +444,13 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
     _mm_storeu_si128((__m128i *)at, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
 
+LNORM_INLINE void vf_stream_f16(void *at, vf a) {
+    _mm_stream_si128((__m128i *)at, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+
 /* Nearest even: 0x8000 is added, less 1 where the last bit kept is 0, and a carry steps the exponent. A NaN stays one:
  * nothing is added to it, and as the result of an operation it is quiet, by its highest fraction bit. */
-LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+LNORM_INLINE __m128i vf_round_bf16(vf a) {
     __m256i bits = _mm256_castps_si256(a), nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
     const __m256i last = _mm256_set1_epi32(0x10000);
     const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -1, -1, -1, -1, -1, -1,
@@ -450,6 +458,13 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m256i even = _mm256_cmpeq_epi32(_mm256_and_si256(bits, last), _mm256_setzero_si256());
     __m256i up = _mm256_andnot_si256(nan, _mm256_add_epi32(even, _mm256_set1_epi32(0x8000)));
     __m256i half = _mm256_shuffle_epi8(_mm256_add_epi32(bits, up), upper);
-    _mm_storeu_si128((__m128i *)at,
-                     _mm_unpacklo_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
+    return _mm_unpacklo_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    _mm_storeu_si128((__m128i *)at, vf_round_bf16(a));
+}
+
+LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
+    _mm_stream_si128((__m128i *)at, vf_round_bf16(a));
 }

@@ -348,6 +348,8 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 16
+#define VF_ROUNDS_BF16 1
+#define VF_STREAMS_16 1
 
 typedef __m512 vf;
 
@@ -380,10 +382,15 @@ LNORM_INLINE vf vf_load_f16(const void *at) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at));
 }
 
-/* Element k goes to where f32 k has its upper 16 bits. */
+/* Element k is the upper half of f32 k. */
+LNORM_INLINE __m512i vf_upper_halves(void) {
+    const __m512i k = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_slli_epi32(k, 16);
+}
+
 LNORM_INLINE vf vf_load_bf16(const void *at) {
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+    __m512i halves = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)at));
+    return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, vf_upper_halves(), halves));
 }
 
 LNORM_INLINE void vf_store_f32(void *at, vf a) {
@@ -398,11 +405,26 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
     _mm256_storeu_si256((__m256i *)at, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
 
-LNORM_INLINE void vf_store_bf16(void *at, vf a) {
-    uint16_t nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+LNORM_INLINE void vf_stream_f16(void *at, vf a) {
+    _mm256_stream_si256((__m256i *)at, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+
+/* As in vec_avx2.h: 0x7fff is added, and 1 more where the last bit kept is 1. */
+LNORM_INLINE __m256i vf_round_bf16(vf a) {
+    const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25, 23,
+                                           21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     __m512i bits = _mm512_castps_si512(a);
-    __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
-    __m512i half = _mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, bits), 16);
-    _mm256_storeu_si256((__m256i *)at, _mm512_cvtepi32_epi16(half));
+    uint16_t number = _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q);
+    uint16_t odd = _mm512_mask_test_epi32_mask(number, bits, _mm512_set1_epi32(0x10000));
+    bits = _mm512_mask_add_epi32(bits, number, bits, _mm512_set1_epi32(0x7fff));
+    bits = _mm512_mask_sub_epi32(bits, odd, bits, _mm512_set1_epi32(-1));
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, bits));
+}
+
+LNORM_INLINE void vf_store_bf16(void *at, vf a) {
+    _mm256_storeu_si256((__m256i *)at, vf_round_bf16(a));
+}
+
+LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
+    _mm256_stream_si256((__m256i *)at, vf_round_bf16(a));
 }

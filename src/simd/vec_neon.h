@@ -315,6 +315,8 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 4
+#define VF_ROUNDS_BF16 1
+#define VF_STREAMS_16 0
 
 typedef float32x4_t vf;
 
@@ -369,4 +371,12 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     uint32x4_t up = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
     vst1_u8((uint8_t *)at, vreinterpret_u8_u16(vshrn_n_u32(vbslq_u32(number, up, bits), 16)));
+}
+
+LNORM_INLINE void vf_stream_f16(void *at, vf a) {
+    vf_store_f16(at, a);
+}
+
+LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
+    vf_store_bf16(at, a);
 }

@@ -193,6 +193,8 @@ LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 1
+#define VF_ROUNDS_BF16 0
+#define VF_STREAMS_16 0
 
 typedef float vf;
 
@@ -248,4 +250,12 @@ LNORM_INLINE void vf_store_f16(void *at, vf a) {
 
 LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     vd_store_bf16(at, (double)a);
+}
+
+LNORM_INLINE void vf_stream_f16(void *at, vf a) {
+    vf_store_f16(at, a);
+}
+
+LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
+    vf_store_bf16(at, a);
 }

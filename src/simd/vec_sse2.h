@@ -261,6 +261,8 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 4
+#define VF_ROUNDS_BF16 0
+#define VF_STREAMS_16 0
 
 typedef __m128 vf;
 
@@ -319,4 +321,12 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
     __m128i up = _mm_andnot_si128(nan, _mm_add_epi32(even, _mm_set1_epi32(0x7fff)));
     __m128i half = _mm_srai_epi32(_mm_add_epi32(bits, up), 16);
     _mm_storel_epi64((__m128i *)at, _mm_packs_epi32(half, half));
+}
+
+LNORM_INLINE void vf_stream_f16(void *at, vf a) {
+    vf_store_f16(at, a);
+}
+
+LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
+    vf_store_bf16(at, a);
 }
