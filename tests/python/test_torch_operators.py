@@ -154,6 +154,19 @@ def test_compiled_graph_has_the_operator():
     assert sum("lnorm.running_statistics" in target for target in targets) == 2
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_compiled_autograd(training):
+    """The graph of the eager call's backward pass has the operator, too: nothing breaks it."""
+    x, statistics = torch.randn(5, 4).requires_grad_(), torch.rand(2, 4)
+    norm = lambda: ours.batch_norm(ours.layer_norm(x, (4,)), *statistics.clone(), training=training)
+    due, = torch.autograd.grad(norm(), x, torch.ones(5, 4))
+    y = norm()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+        y.backward(torch.ones(5, 4))
+    assert torch.equal(x.grad, due)
+
+
+
 def test_export():
     block, (x, _, _) = perturbed(Block(given=True)), channel_operands()
     program = torch.export.export(block, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))

@@ -9,6 +9,7 @@ import contextlib
 import torch
 from torch.autograd import Function
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
+from torch.compiler import is_dynamo_compiling
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
 from .. import _core
@@ -145,7 +146,7 @@ class TensorNorm(Function):
 
     @staticmethod
     def backward(ctx, dy):
-        if no_mode_is_on() and not torch.is_grad_enabled():
+        if not is_dynamo_compiling() and no_mode_is_on() and not torch.is_grad_enabled():
             found = _core.tensor_norm_backward(ctx.saved_tensors, ctx.how, dy, ctx.needs_input_grad)
             if found is not None:
                 return found
