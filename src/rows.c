@@ -17,9 +17,11 @@ enum {
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-/* Short rows are bound by arithmetic forward, and so are 16-bit ones backward. */
+/* Very short rows of y and 16-bit dx are bound by arithmetic; 16-bit y gains in rows that have whole lines. Of others, and
+ * of dx, the kernel decides. */
 int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols) {
-    return (backward ? element == LNORM_ELEMENT_F32 : cols >= LNORM_BLOCK) &&
+    const int f32 = element == LNORM_ELEMENT_F32;
+    return (backward ? f32 : f32 ? cols > LNORM_SHORT : cols >= LNORM_BLOCK) &&
            rows * cols >= LNORM_STREAM_BYTES / (int64_t)lnorm_element_size(element);
 }
 

@@ -6,6 +6,7 @@
  *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
  *   vd_drop_negative(a)        +0.0 where a < 0; a NaN stays
  *   vd_reciprocal_root(a)      1/sqrt(a), +0.0 where a is 0
+ *   vd_fold_rows(row)          the folds of VD_WIDTH vectors, that of row[k] in lane k; uses up `row`
  *   vd_fold(lane)              the 16 lanes of a block, lane k += k+8, +4, +2, +1; uses up `lane`
  *   vd_fold_four(a, b, c, d, sum)  four of them at once; where VD_TWO_BLOCKS says that the lanes of
  *                              two blocks have room in the registers
@@ -109,6 +110,12 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     vd four = _mm256_add_pd(_mm256_add_pd(lane[0], lane[2]), _mm256_add_pd(lane[1], lane[3]));
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+LNORM_INLINE vd vd_fold_rows(vd row[VD_WIDTH]) {
+    vd p = _mm256_add_pd(_mm256_permute2f128_pd(row[0], row[2], 0x20), _mm256_permute2f128_pd(row[0], row[2], 0x31));
+    vd q = _mm256_add_pd(_mm256_permute2f128_pd(row[1], row[3], 0x20), _mm256_permute2f128_pd(row[1], row[3], 0x31));
+    return _mm256_add_pd(_mm256_unpacklo_pd(p, q), _mm256_unpackhi_pd(p, q));
 }
 
 /* -- For the wide arithmetic --------------------------------------------------------------------------------------- */

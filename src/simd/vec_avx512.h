@@ -88,6 +88,21 @@ LNORM_INLINE void vd_fold_four(const vd a[2], const vd b[2], const vd c[2], cons
     _mm256_storeu_pd(sum, _mm512_castpd512_pd256(_mm512_maskz_compress_pd(0x55, p)));
 }
 
+/* Quarters 0 and 2 of both, and 1 and 3: what is added to each other's */
+LNORM_INLINE vd vd_add_quarters(vd a, vd b) {
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
+}
+
+LNORM_INLINE vd vd_add_halves(vd a, vd b) {
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(a, b, 0xee));
+}
+
+LNORM_INLINE vd vd_fold_rows(vd row[VD_WIDTH]) {
+    vd even = vd_add_quarters(vd_add_halves(row[0], row[2]), vd_add_halves(row[4], row[6]));
+    vd odd = vd_add_quarters(vd_add_halves(row[1], row[3]), vd_add_halves(row[5], row[7]));
+    return _mm512_add_pd(_mm512_unpacklo_pd(even, odd), _mm512_unpackhi_pd(even, odd));
+}
+
 /* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
 
 #define VD_FMA 1

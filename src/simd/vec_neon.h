@@ -59,6 +59,10 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     return vpaddd_f64(vaddq_f64(even, odd));
 }
 
+LNORM_INLINE vd vd_fold_rows(vd row[VD_WIDTH]) {
+    return vpaddq_f64(row[0], row[1]);
+}
+
 /* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
 
 #define VD_FMA 1

@@ -53,6 +53,10 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES]) {
     return lnorm_fold(lane);
 }
 
+LNORM_INLINE vd vd_fold_rows(vd row[VD_WIDTH]) {
+    return row[0];
+}
+
 LNORM_INLINE vd vd_abs(vd a) {
     return fabs(a);
 }

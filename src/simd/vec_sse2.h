@@ -59,6 +59,10 @@ LNORM_INLINE double vd_fold(vd lane[LNORM_LANES / VD_WIDTH]) {
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
+LNORM_INLINE vd vd_fold_rows(vd row[VD_WIDTH]) {
+    return _mm_add_pd(_mm_unpacklo_pd(row[0], row[1]), _mm_unpackhi_pd(row[0], row[1]));
+}
+
 /* -- For the wide arithmetic --------------------------------------------------------------------------------------- */
 
 LNORM_INLINE vd vd_abs(vd a) {
