@@ -21,7 +21,7 @@ static int columns_takes(const lnorm_problem *problem) {
     if (lnorm_has_partials(problem, &job) && job.each.count > 1)
         return 0;
     if (problem->pass == LNORM_BACKWARD)
-        return !problem->fast && problem->statistics != LNORM_CONSTANT && form.channels == 1 &&
+        return problem->statistics != LNORM_CONSTANT && form.channels == 1 &&
                form.channel_axis < 0 && problem->element.count > 0 && narrow_or_absent(problem, LNORM_DX) &&
                (lnorm_affine_is(problem, &form, LNORM_WEIGHT, 0) || lnorm_affine_is(problem, &form, LNORM_WEIGHT, 1));
     if (problem->pass != LNORM_FORWARD)

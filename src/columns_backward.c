@@ -5,12 +5,11 @@
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
 
-/* A block of n rows; its sums go to the tops of the trees. */
+/* A block of n rows into the lanes. */
 static void ln_gradient_block(const ln_columns *s, const ln_walk *walk, int64_t n, int by_row, int sums,
-                              ln_gradient_rows *rows, lnorm_strip *sum) {
+                              ln_gradient_rows *rows, ln_gradient_lanes *lanes) {
     const char *x[LNORM_BLOCK], *dy[LNORM_BLOCK];
     double weight[LNORM_BLOCK];
-    ln_gradient_lanes lanes;
     lnorm_find_rows(s, LNORM_X, walk, n, x);
     lnorm_find_rows(s, LNORM_DY, walk, n, dy);
     rows->x.packed = n > 1 && (x[1] - x[0]) % LN_SET_BYTES == 0;
@@ -22,10 +21,14 @@ static void ln_gradient_block(const ln_columns *s, const ln_walk *walk, int64_t 
         lnorm_rows_of_lane(s, LNORM_DY, dy, n, lane, &rows->dy);
         for (int k = 0; by_row && k < rows->x.count; k++)
             rows->weight[k] = weight[lane + k * LNORM_LANES];
-        s->b.loops->gradient_lane(s, rows, by_row, sums, lane, &lanes);
+        s->b.loops->gradient_lane(s->b.problem->fast, s, rows, by_row, sums, lane, lanes);
     }
+}
+
+/* The lanes' sums go to the tops of the trees. */
+static void ln_fold_gradients(const ln_columns *s, int sums, const ln_gradient_lanes *lanes, lnorm_strip *sum) {
     for (int k = 0; k < sums; k++) {
-        s->b.loops->fold_lanes(lanes.at[k][0], LNORM_GRADIENT_COLUMNS, s->padded,
+        s->b.loops->fold_lanes(lanes->at[k][0], LNORM_GRADIENT_COLUMNS, s->padded,
                                sum[k].sums + sum[k].height * sum[k].pitch);
         lnorm_strip_push(&sum[k], s->b.loops->add);
     }
@@ -38,15 +41,21 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row, con
     const lnorm_problem *problem = s->b.problem;
     const int count = job && lnorm_has(problem, LNORM_WEIGHT) ? LN_GRADIENT_SUMS : 2;
     const double rows_count = (double)s->b.space->count;
+    const int64_t block = problem->fast ? LNORM_BLOCK_RUNS * LNORM_BLOCK : LNORM_BLOCK;
     ln_walk walk = ln_walk_from(&s->b, 0);
     ln_gradient_rows rows;
+    ln_gradient_lanes lanes;
     lnorm_strip sum[LN_GRADIENT_SUMS];
     memset(&rows, 0, sizeof rows);
     for (int k = 0; k < count; k++)
         sum[k] = (lnorm_strip){sums[k], s->padded, s->padded, 0, 0};
     for (int64_t first = 0, n; first < s->b.space->count; first += n) {
         n = ln_block_length(s->b.space->count, first);
-        ln_gradient_block(s, &walk, n, by_row, count, &rows, sum);
+        if (problem->fast && first % block == 0)
+            memset(&lanes, 0, sizeof lanes);
+        ln_gradient_block(s, &walk, n, by_row, count, &rows, &lanes);
+        if ((first + n) % block == 0 || first + n == s->b.space->count)
+            ln_fold_gradients(s, count, &lanes, sum);
         ln_walk_on(&walk, n);
     }
     for (int k = 0; k < count; k++)
@@ -58,6 +67,8 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row, con
     for (int j = 0; j < s->columns; j++) {
         s->c1[j] = problem->center ? sums[0][j] / rows_count : 0.0; /* g - 0.0 is g */
         s->c2[j] = sums[1][j] / rows_count;
+        s->c1_f32[j] = (float)s->c1[j];
+        s->c2_f32[j] = (float)s->c2[j];
     }
 }
 
@@ -67,22 +78,30 @@ LNORM_OUT_OF_LINE static void ln_dx_copies(const ln_columns *s, const ln_gradien
     float x[LN_STAGE_ELEMENTS], dy[LN_STAGE_ELEMENTS];
     double dx[LN_STAGE_ELEMENTS];
     const int64_t pitch = s->padded;
-    const ln_gradient_sweep inner = {(const char *)x, (const char *)dy, (char *)dx, pitch * 4, pitch * 4, pitch * 8,
-                                     f->weight};
+    ln_gradient_sweep inner = {(const char *)x, (const char *)dy, (char *)dx, pitch * 4, pitch * 4, pitch * 8, f->weight};
     memset(x, 0, (size_t)(rows * pitch) * sizeof *x);
     memset(dy, 0, (size_t)(rows * pitch) * sizeof *dy);
     for (int64_t k = 0; k < rows; k++) {
         s->b.loops->to_f32(ln_element_of(&s->b, LNORM_X), f->x + k * f->x_row, x + k * pitch, s->columns);
         s->b.loops->to_f32(ln_element_of(&s->b, LNORM_DY), f->dy + k * f->dy_row, dy + k * pitch, s->columns);
     }
-    s->b.loops->dx(LNORM_ELEMENT_F64, s, &inner, rows);
+    if (s->b.problem->fast) {
+        inner.dx = (char *)x;
+        inner.dx_row = pitch * 4;
+        s->b.loops->dx(1, LNORM_ELEMENT_F32, s, &inner, rows);
+        for (int64_t k = 0; k < rows; k++)
+            s->b.loops->from_f32(ln_element_of(&s->b, LNORM_DX), x + k * pitch, f->dx + k * f->dx_row, s->columns);
+        return;
+    }
+    s->b.loops->dx(0, LNORM_ELEMENT_F64, s, &inner, rows);
     for (int64_t k = 0; k < rows; k++)
         s->b.loops->narrow(ln_element_of(&s->b, LNORM_DX), dx + k * pitch, f->dx + k * f->dx_row, s->columns);
 }
 
 /* n rows, a few at a time. */
 static void ln_dx_run(const ln_columns *s, ln_gradient_sweep f, int64_t n, int64_t left) {
-    const int direct = s->columns % s->b.loops->wide_vector == 0 &&
+    const int fast = s->b.problem->fast;
+    const int direct = s->columns % (fast ? s->b.loops->narrow_vector : s->b.loops->wide_vector) == 0 &&
                        ln_element_of(&s->b, LNORM_X) == LNORM_ELEMENT_F32 &&
                        ln_element_of(&s->b, LNORM_DY) == LNORM_ELEMENT_F32 &&
                        ln_element_of(&s->b, LNORM_DX) == LNORM_ELEMENT_F32;
@@ -94,7 +113,7 @@ static void ln_dx_run(const ln_columns *s, ln_gradient_sweep f, int64_t n, int64
         ln_prefetch_rows(f.dy, f.dy_row, rows, left, bytes);
         ln_prefetch_rows(f.dx, f.dx_row, rows, left, bytes);
         if (direct)
-            s->b.loops->dx(LNORM_ELEMENT_F32, s, &f, rows);
+            s->b.loops->dx(fast, LNORM_ELEMENT_F32, s, &f, rows);
         else
             ln_dx_copies(s, &f, rows);
         f.x += rows * f.x_row;
@@ -139,6 +158,22 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
 
 /* -- A strip ------------------------------------------------------------------------------------------------------ */
 
+/* Fast, and some column is not regular: as the general form does it. */
+static void ln_columns_one_by_one(const ln_columns *s, int64_t group, const lnorm_affine_job *job) {
+    const int64_t end = group + s->groups;
+    ln_record record[LNORM_BUNDLE];
+    ln_bundle b;
+    for (; group < end; group += b.lanes) {
+        b = lnorm_bundle_of_groups(s->b.loops, s->b.problem, s->b.data, group, end);
+        if (job) {
+            lnorm_groups_gradients(&b, job, group);
+        } else {
+            lnorm_groups_statistics(&b, record);
+            lnorm_groups_backward(&b, record);
+        }
+    }
+}
+
 void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
     const lnorm_problem *problem = s->b.problem;
     const int by_row = !lnorm_affine_is(problem, &s->form, LNORM_WEIGHT, 0);
@@ -157,10 +192,19 @@ void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
             kept[j] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
         return;
     }
+    if (problem->fast) {
+        lnorm_columns_in_f32(s);
+        if (!s->regular) {
+            ln_columns_one_by_one(s, group, partials ? &job : NULL);
+            return;
+        }
+    }
     if (by_row)
         ln_fill(s->weight, 1.0, s->padded);
     else
         lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
+    for (int j = 0; j < s->padded; j++)
+        s->weight_f32[j] = (float)s->weight[j];
     ln_column_gradients(s, by_row, partials ? &job : NULL, group);
     if (lnorm_has(problem, LNORM_DX))
         ln_column_dx(s, by_row);

@@ -166,7 +166,7 @@ static void ln_columns_by_row(const ln_columns *s) {
 /* -- A strip ------------------------------------------------------------------------------------------------------- */
 
 /* c, t and r as the fast arithmetic uses them. A NaN among them makes all results NaN in either way. */
-static void ln_columns_in_f32(ln_columns *s) {
+void lnorm_columns_in_f32(ln_columns *s) {
     s->corrected = 0;
     s->regular = 1;
     for (int j = 0; j < s->columns; j++) {
@@ -189,7 +189,7 @@ void lnorm_columns_forward(ln_columns *s) {
     if (!lnorm_has(s->b.problem, LNORM_Y))
         return;
     if (s->b.problem->fast)
-        ln_columns_in_f32(s);
+        lnorm_columns_in_f32(s);
     if (lnorm_affine_by(s->b.problem, &s->form, 0))
         ln_columns_by_column(s);
     else

@@ -43,6 +43,28 @@ static int64_t general_tasks(const lnorm_problem *problem, int phase) {
     return tasks;
 }
 
+/* Groups whose elements are closer to each other than to the next group's: not more together than so many elements, so
+ * that their second reading finds them in the cache. */
+static int ln_lanes_together(const lnorm_problem *problem, int axis, int lanes) {
+    const lnorm_space *element = &problem->element;
+    const int64_t *stride = problem->operand[LNORM_X].stride;
+    int64_t most = 16 * LNORM_BLOCK / (element->count > 0 ? element->count : 1);
+    if (axis < 0 || element->axes == 0 || most >= lanes ||
+        ln_distance(stride[element->axis[element->axes - 1]]) >= ln_distance(stride[axis]))
+        return lanes;
+    return most > 0 ? (int)most : 1;
+}
+
+ln_bundle lnorm_bundle_of_groups(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data,
+                                 int64_t group, int64_t end) {
+    static const lnorm_space none = {0, {0}, 1};
+    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &problem->element};
+    b.lanes = ln_lanes_from(problem, &problem->group, group, end, &b.axis);
+    b.lanes = ln_lanes_together(problem, b.axis, b.lanes);
+    ln_set_base(&b, &problem->group, group, &none, 0);
+    return b;
+}
+
 /* dx of a bundle. The workspace, where there is one, holds the records of phase 0. */
 static void dx_of(const ln_bundle *b, int64_t group) {
     ln_record s[LNORM_BUNDLE];
@@ -71,7 +93,7 @@ static void groups_task(const lnorm_loops *loops, const lnorm_problem *problem, 
     if (partials ? phase == 2 : phase == 0 && !data->workspace && problem->pass == LNORM_BACKWARD)
         return;
     for (int64_t group = begin; group < end; group += b.lanes) {
-        b = ln_bundle_of_groups(loops, problem, data, group, end);
+        b = lnorm_bundle_of_groups(loops, problem, data, group, end);
         look_ahead(&b, group + b.lanes, end);
         if (problem->pass == LNORM_FORWARD)
             lnorm_groups_forward(&b);

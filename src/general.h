@@ -28,44 +28,11 @@ typedef struct lnorm_affine_job {
     int64_t strip;       /* entries of a strip; 0 where there are inner axes */
 } lnorm_affine_job;
 
-static inline lnorm_affine_job lnorm_affine_job_of(const lnorm_problem *problem, int dweight, int dbias) {
-    uint32_t own = dweight ? problem->weight_axes : problem->bias_axes;
-    lnorm_affine_job job = {dweight, dbias,
-                            lnorm_space_of(problem, own),
-                            lnorm_space_of(problem, ~own & problem->reduced),
-                            lnorm_space_of(problem, ~own & ~problem->reduced),
-                            lnorm_space_of(problem, own & problem->reduced),
-                            lnorm_space_of(problem, own & ~problem->reduced), 0};
-    if (job.inner.axes == 0) {
-        job.strip = LNORM_STRIP_DOUBLES / lnorm_strip_levels(lnorm_parts(job.outer.count, LNORM_ROW_BLOCK));
-        job.strip = job.strip < LNORM_STRIP_MAX ? job.strip / LNORM_LANES * LNORM_LANES : LNORM_STRIP_MAX;
-    }
-    return job;
-}
-
-/* The sweeps that a problem needs: 0, 1 or 2. */
-static inline int lnorm_affine_jobs(const lnorm_problem *problem, lnorm_affine_job job[2]) {
-    int dweight = lnorm_has(problem, LNORM_DWEIGHT), dbias = lnorm_has(problem, LNORM_DBIAS), jobs = 0;
-    if (dweight && dbias && problem->weight_axes == problem->bias_axes) {
-        job[0] = lnorm_affine_job_of(problem, 1, 1);
-        return 1;
-    }
-    if (dweight)
-        job[jobs++] = lnorm_affine_job_of(problem, 1, 0);
-    if (dbias)
-        job[jobs++] = lnorm_affine_job_of(problem, 0, 1);
-    return jobs;
-}
+/* The sweeps that a problem needs: 0, 1 or 2 (general_affine.c). */
+int lnorm_affine_jobs(const lnorm_problem *problem, lnorm_affine_job job[2]);
 
 /* Whether affine gradients are made of partials, and then how. */
-static inline int lnorm_has_partials(const lnorm_problem *problem, lnorm_affine_job *job) {
-    lnorm_affine_job jobs[2];
-    if (problem->pass != LNORM_BACKWARD || problem->element.count == 0 || lnorm_affine_jobs(problem, jobs) != 1 ||
-        jobs[0].inner.axes == 0 || (uint64_t)problem->group.count > SIZE_MAX / 32 / (uint64_t)jobs[0].each.count)
-        return 0;
-    *job = jobs[0];
-    return 1;
-}
+int lnorm_has_partials(const lnorm_problem *problem, lnorm_affine_job *job);
 
 /* Neighbours along the last axis of `items` are nearer to each other than what they consist of, along the last axis of
  * `parts`: to walk one means to pass by the others. */

@@ -130,28 +130,9 @@ static inline int64_t ln_distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* Groups whose elements are closer to each other than to the next group's: not more together than so many elements, so
- * that their second reading finds them in the cache. */
-static inline int ln_lanes_together(const lnorm_problem *problem, int axis, int lanes) {
-    const lnorm_space *element = &problem->element;
-    const int64_t *stride = problem->operand[LNORM_X].stride;
-    int64_t most = 16 * LNORM_BLOCK / (element->count > 0 ? element->count : 1);
-    if (axis < 0 || element->axes == 0 || most >= lanes ||
-        ln_distance(stride[element->axis[element->axes - 1]]) >= ln_distance(stride[axis]))
-        return lanes;
-    return most > 0 ? (int)most : 1;
-}
-
 /* Groups from `group` on, below `end`. */
-static inline ln_bundle ln_bundle_of_groups(const lnorm_loops *loops, const lnorm_problem *problem,
-                                            const lnorm_data *data, int64_t group, int64_t end) {
-    static const lnorm_space none = {0, {0}, 1};
-    ln_bundle b = {.loops = loops, .problem = problem, .data = data, .space = &problem->element};
-    b.lanes = ln_lanes_from(problem, &problem->group, group, end, &b.axis);
-    b.lanes = ln_lanes_together(problem, b.axis, b.lanes);
-    ln_set_base(&b, &problem->group, group, &none, 0);
-    return b;
-}
+ln_bundle lnorm_bundle_of_groups(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data,
+                                 int64_t group, int64_t end);
 
 /* What an index of `space`, a set of axes, contributes to the row-major number of the axes in `set` (bits). */
 static inline int64_t ln_step_in(const lnorm_problem *problem, uint32_t set, int axis) {

@@ -29,6 +29,7 @@ typedef struct ln_columns {
     double c[LNORM_STRIP_COLUMNS], t[LNORM_STRIP_COLUMNS], v[LNORM_STRIP_COLUMNS], r[LNORM_STRIP_COLUMNS];
     double weight[LNORM_STRIP_COLUMNS], bias[LNORM_STRIP_COLUMNS];
     double c1[LNORM_GRADIENT_COLUMNS], c2[LNORM_GRADIENT_COLUMNS]; /* backward: means of g and of g*xhat */
+    float c1_f32[LNORM_GRADIENT_COLUMNS], c2_f32[LNORM_GRADIENT_COLUMNS];
     float h[LNORM_STRIP_COLUMNS], l[LNORM_STRIP_COLUMNS], rho[LNORM_STRIP_COLUMNS]; /* fast */
     float weight_f32[LNORM_STRIP_COLUMNS], bias_f32[LNORM_STRIP_COLUMNS];
 } ln_columns;
@@ -104,6 +105,9 @@ void lnorm_computed_channels(ln_columns *s);
 
 /* Statistics, computed or given, of every column; mean, rstd and running statistics that are wanted. */
 void lnorm_columns_statistics(ln_columns *s);
+
+/* c, t and r as the fast arithmetic uses them. */
+void lnorm_columns_in_f32(ln_columns *s);
 
 /* weight or bias of every column, `missing` where there is none. */
 void lnorm_column_affine(const ln_columns *s, enum lnorm_operand operand, double missing, double *values);

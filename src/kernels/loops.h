@@ -50,9 +50,9 @@ struct lnorm_loops {
                     double *mean, double *variance);
     void (*roots)(const double *v, double eps, int columns, double *r);
     void (*sweep)(int fast, enum lnorm_element element, const ln_columns *s, const ln_sweep *f, int64_t rows);
-    void (*gradient_lane)(const ln_columns *s, const ln_gradient_rows *rows, int by_row, int sums, int lane,
+    void (*gradient_lane)(int fast, const ln_columns *s, const ln_gradient_rows *rows, int by_row, int sums, int lane,
                           ln_gradient_lanes *to);
-    void (*dx)(enum lnorm_element element, const ln_columns *s, const ln_gradient_sweep *f, int64_t rows);
+    void (*dx)(int fast, enum lnorm_element element, const ln_columns *s, const ln_gradient_sweep *f, int64_t rows);
 };
 
 #endif

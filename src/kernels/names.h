@@ -447,7 +447,14 @@
 #define ln_gradient_vector LNORM_ISA_NAME(ln_gradient_vector)
 #define ln_gradient_lane LNORM_ISA_NAME(ln_gradient_lane)
 #define ln_dx_vector LNORM_ISA_NAME(ln_dx_vector)
-#define ln_dx_columns LNORM_ISA_NAME(ln_dx_columns)
+#define ln_fast_column LNORM_ISA_NAME(ln_fast_column)
+#define ln_fast_column_of LNORM_ISA_NAME(ln_fast_column_of)
+#define ln_fast_column_xhat LNORM_ISA_NAME(ln_fast_column_xhat)
+#define ln_fast_gradient_row LNORM_ISA_NAME(ln_fast_gradient_row)
+#define ln_fast_gradient_add LNORM_ISA_NAME(ln_fast_gradient_add)
+#define ln_fast_gradient_four LNORM_ISA_NAME(ln_fast_gradient_four)
+#define ln_fast_gradient_vector LNORM_ISA_NAME(ln_fast_gradient_vector)
+#define ln_fast_dx_vector LNORM_ISA_NAME(ln_fast_dx_vector)
 #define ln_dx_rows LNORM_ISA_NAME(ln_dx_rows)
 
 /* contracts.inc, table.inc */
