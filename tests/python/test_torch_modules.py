@@ -168,8 +168,8 @@ def test_arithmetic():
         ours.set_arithmetic("quick")
 
 
-def test_gradients_of_channels_are_accurate():
-    """fast=True is for their forward pass."""
+def test_gradients_of_channels_are_fast():
+    """fast=True is for both passes."""
     torch.manual_seed(1)
     x, dy = torch.randn(2, 4, 6, 40)
     weight = torch.randn(6)
@@ -182,8 +182,9 @@ def test_gradients_of_channels_are_accurate():
             wrt = x.clone().requires_grad_(), weight.clone().requires_grad_()
             y = norm(*wrt, fast=fast)
             results.append((y, *torch.autograd.grad(y, wrt, dy)))
-        assert not torch.equal(results[0][0], results[1][0])
-        assert all(map(torch.equal, results[0][1:], results[1][1:]))
+        assert not any(map(torch.equal, *results))
+        for accurate, fast in zip(*results):
+            torch.testing.assert_close(fast, accurate, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("fast", [False, True])
