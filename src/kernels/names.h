@@ -127,6 +127,7 @@
 #define ln_pad LNORM_ISA_NAME(ln_pad)
 #define ln_ahead LNORM_ISA_NAME(ln_ahead)
 #define ln_pad_f32 LNORM_ISA_NAME(ln_pad_f32)
+#define ln_add_moments_f32 LNORM_ISA_NAME(ln_add_moments_f32)
 #define ln_add_moments LNORM_ISA_NAME(ln_add_moments)
 #define ln_block_moments LNORM_ISA_NAME(ln_block_moments)
 #define ln_two_moments LNORM_ISA_NAME(ln_two_moments)
