@@ -142,25 +142,51 @@ static void run_canonical(lnorm_pass pass, const lnorm_rows_job *job, const lnor
 
 /* -- Calls -------------------------------------------------------------------------------------------------------- */
 
-/* What the passes share. Member by member: clearing all of it first would cost as much as a short row. */
-static inline void begin_job(lnorm_rows_job *job, enum lnorm_element element, int center, const void *x,
-                             const void *weight, int64_t rows, int64_t cols, double eps) {
-    const lnorm_vector absent = {NULL, 1, element};
-    job->a.x = x;
-    job->a.weight = weight;
-    job->a.bias = job->a.dy = NULL;
-    job->a.y = job->a.dx = NULL;
-    job->a.x_pitch = job->a.y_pitch = job->a.dy_pitch = job->a.dx_pitch = job->a.cols = cols;
-    job->a.eps = lnorm_eps_value(eps, center, element);
-    job->a.element = job->a.affine = (uint8_t)element;
-    job->a.center = center;
-    job->a.stream = lnorm_rows_stream(element, 0, rows, cols);
-    job->a.mean = job->a.rstd = NULL;
+/* Member by member: clearing all of it first would cost as much as a short row, and a structure that is copied waits
+ * for the pieces it was just written in. */
+static inline void begin_rows(lnorm_rows *a, enum lnorm_element element, int center, const void *x, const void *weight,
+                              int64_t rows, int64_t cols, double eps) {
+    a->x = x;
+    a->weight = weight;
+    a->bias = a->dy = NULL;
+    a->y = a->dx = NULL;
+    a->x_pitch = a->y_pitch = a->dy_pitch = a->dx_pitch = a->cols = cols;
+    a->eps = lnorm_eps_value(eps, center, element);
+    a->element = a->affine = (uint8_t)element;
+    a->center = center;
+    a->stream = lnorm_rows_stream(element, 0, rows, cols);
+    a->mean = a->rstd = NULL;
+}
+
+static inline void set_vector(lnorm_vector *vector, void *at, enum lnorm_element element) {
+    vector->at = (char *)at;
+    vector->stride = 1;
+    vector->element = element;
+}
+
+/* Of what is not in `a`. */
+static inline void begin_job(lnorm_rows_job *job, int64_t rows, enum lnorm_element element) {
     job->rows = rows;
     job->fast = 0;
     job->saved = job->accumulate = 0;
-    job->mean = job->rstd = job->dweight = job->dbias = absent;
+    set_vector(&job->mean, NULL, element);
+    set_vector(&job->rstd, NULL, element);
+    set_vector(&job->dweight, NULL, element);
+    set_vector(&job->dbias, NULL, element);
     job->workspace = NULL;
+}
+
+static void forward_job(const lnorm_rows *a, int64_t rows, void *mean, void *rstd, const lnorm_kernels *kernels) {
+    const enum lnorm_element element = (enum lnorm_element)a->element;
+    lnorm_rows_job job;
+    job.a = *a;
+    begin_job(&job, rows, element == LNORM_ELEMENT_F64 ? element : LNORM_ELEMENT_F32);
+    job.mean.at = mean;
+    job.rstd.at = rstd;
+    if (is_canonical(LNORM_FORWARD, &job))
+        run_canonical(LNORM_FORWARD, &job, kernels);
+    else
+        lnorm_rows_forward_all(&job, kernels);
 }
 
 static lnorm_status forward(enum lnorm_element element, int center, void *y, void *mean, void *rstd, const void *x,
@@ -170,24 +196,29 @@ static lnorm_status forward(enum lnorm_element element, int center, void *y, voi
     const lnorm_kernels *kernels = lnorm_dispatch();
     if (size_refused(rows, cols) || !lnorm_eps_legal(eps))
         return LNORM_INVALID_ARGUMENT;
-    const span spans[SPANS] = {span_of(y, rows * cols, size),       span_of(mean, rows, statistic_size),
-                               span_of(rstd, rows, statistic_size), span_of(weight, cols, size),
-                               span_of(bias, cols, size),           span_of(x, rows * cols, size)};
-    lnorm_status status = check(spans, 3, 5, rows * cols);
+    const int64_t count = rows * cols;
+    const span to = span_of(y, count, size), from = span_of(x, count, size);
+    const span scale = span_of(weight, cols, size), shift = span_of(bias, cols, size);
+    lnorm_status status;
+    if (mean || rstd) {
+        const span spans[SPANS] = {
+            to, span_of(mean, rows, statistic_size), span_of(rstd, rows, statistic_size), scale, shift, from};
+        status = check(spans, 3, 5, count);
+    } else { /* the same of y alone, in fewer steps */
+        int refused = (count && !x) || overlap(to, scale) || overlap(to, shift) || (x != y && overlap(to, from));
+        status = refused ? LNORM_INVALID_ARGUMENT : LNORM_OK;
+    }
     if (status || !kernels)
         return status ? status : LNORM_NOT_AVAILABLE;
-    lnorm_rows_job job;
-    begin_job(&job, element, center, x, weight, rows, cols, eps);
-    job.a.y = y;
-    job.a.bias = bias;
-    job.mean.at = mean;
-    job.rstd.at = rstd;
-    job.mean.element = job.rstd.element = statistic;
+    lnorm_rows a;
+    begin_rows(&a, element, center, x, weight, rows, cols, eps);
+    a.y = y;
+    a.bias = bias;
     lnorm_environment caller = lnorm_environment_enter();
-    if (is_canonical(LNORM_FORWARD, &job))
-        run_canonical(LNORM_FORWARD, &job, kernels);
-    else
-        lnorm_rows_forward_all(&job, kernels);
+    if (element == LNORM_ELEMENT_F64 || mean || rstd)
+        forward_job(&a, rows, mean, rstd, kernels);
+    else if (cols)
+        kernels->rows_forward[0](&a, rows);
     lnorm_environment_leave(caller);
     return LNORM_OK;
 }
@@ -195,7 +226,8 @@ static lnorm_status forward(enum lnorm_element element, int center, void *y, voi
 static void begin_backward(lnorm_rows_job *job, enum lnorm_element element, int center, void *dx, void *dweight,
                            void *dbias, const void *dy, const void *x, const void *weight, int64_t rows, int64_t cols,
                            double eps) {
-    begin_job(job, element, center, x, weight, rows, cols, eps);
+    begin_rows(&job->a, element, center, x, weight, rows, cols, eps);
+    begin_job(job, rows, element);
     job->a.stream = lnorm_rows_stream(element, 1, rows, cols);
     job->a.dx = dx;
     job->a.dy = dy;

@@ -184,12 +184,15 @@
 #define ln_set_run LNORM_ISA_NAME(ln_set_run)
 #define ln_set_rows LNORM_ISA_NAME(ln_set_rows)
 #define ln_rows_block LNORM_ISA_NAME(ln_rows_block)
+#define ln_alone_pair LNORM_ISA_NAME(ln_alone_pair)
+#define ln_row_alone LNORM_ISA_NAME(ln_row_alone)
 #define ln_quick LNORM_ISA_NAME(ln_quick)
 #define ln_quick_sums LNORM_ISA_NAME(ln_quick_sums)
 #define ln_quick_redo LNORM_ISA_NAME(ln_quick_redo)
 #define ln_quick_statistics LNORM_ISA_NAME(ln_quick_statistics)
 #define ln_quick_irregular LNORM_ISA_NAME(ln_quick_irregular)
 #define ln_quick_put LNORM_ISA_NAME(ln_quick_put)
+#define ln_quick_row LNORM_ISA_NAME(ln_quick_row)
 #define ln_quick_value LNORM_ISA_NAME(ln_quick_value)
 #define ln_quick_y LNORM_ISA_NAME(ln_quick_y)
 #define ln_quick_y_of LNORM_ISA_NAME(ln_quick_y_of)
@@ -215,6 +218,7 @@
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)
 #define ln_forward_one LNORM_ISA_NAME(ln_forward_one)
 #define ln_goes_alone LNORM_ISA_NAME(ln_goes_alone)
+#define ln_rows_tiles LNORM_ISA_NAME(ln_rows_tiles)
 #define ln_rows_forward LNORM_ISA_NAME(ln_rows_forward)
 
 /* vec_*.h, f32 */
@@ -284,6 +288,7 @@
 #define ln_fast_together LNORM_ISA_NAME(ln_fast_together)
 #define ln_fast_y LNORM_ISA_NAME(ln_fast_y)
 #define ln_fast_begin LNORM_ISA_NAME(ln_fast_begin)
+#define ln_rows_fast_tiles LNORM_ISA_NAME(ln_rows_fast_tiles)
 #define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
 /* rows_fast_means.inc and rows_fast_backward.inc */
