@@ -272,12 +272,15 @@ static void check_streamed_sums(const lnorm_kernels *kernels, size_t offset, int
 
 void test_long_streams(void **state) {
     static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
+    /* C does not define accesses to such elements, and UBSan stops at them. */
+    const int only_aligned = getenv("LNORM_SANITIZED") != NULL;
     const lnorm_kernels *kernels;
     int k = 0;
     (void)state;
     while ((kernels = case_kernels(&k))) {
         for (size_t e = 0; e < sizeof elements / sizeof *elements; e++)
-            for (size_t offset = 0; offset < 64; offset += e == 0 && offset > 8 ? 4 : 1)
+            for (size_t offset = 0; offset < 64;
+                 offset += only_aligned ? (e ? 2 : 4) : e == 0 && offset > 8 ? 4 : 1)
                 for (int gradient = 0; gradient < 2; gradient++)
                     check_streamed(&kernels->long_rows, elements[e], offset, gradient);
         for (size_t offset = 0; offset <= 16; offset += 4)
