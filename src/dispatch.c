@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if LNORM_TARGET_X86
+#if LNORM_TARGET_X86 && (LNORM_BUILD_AVX2 || LNORM_BUILD_AVX512)
 #include <cpuid.h>
 
 /* Asked by cpuid itself: __builtin_cpu_supports does not know f16c in every compiler that we build with, and brings 4 kB
@@ -37,7 +37,9 @@ static inline int cpu_has(unsigned leaf_1, unsigned leaf_7, unsigned state) {
 /* What the system saves: with xmm ymm, and with those zmm and masks. */
 #define SAVED_YMM 0x06u
 #define SAVED_ZMM 0xe6u
+#endif
 
+#if LNORM_BUILD_AVX2
 static inline int lnorm_cpu_avx2(void) {
     return cpu_has(CPU_AVX | CPU_FMA | CPU_F16C, CPU_AVX2, SAVED_YMM);
 }
@@ -47,7 +49,7 @@ static inline int lnorm_cpu_avx2(void) {
 static inline int lnorm_cpu_avx512(void) {
     return 1;
 }
-#elif LNORM_TARGET_X86
+#elif LNORM_BUILD_AVX512
 static inline int lnorm_cpu_avx512(void) {
     return cpu_has(CPU_AVX | CPU_FMA | CPU_F16C,
                    CPU_AVX2 | CPU_AVX512F | CPU_AVX512DQ | CPU_AVX512BW | CPU_AVX512VL, SAVED_ZMM);

@@ -33,10 +33,24 @@ show() {
     "$@"
 }
 
-# For a build of which only what this machine runs is of use: a flag that leaves out the AVX-512 kernels, or nothing.
-# dispatch.c asks for the same four.
-only_what_runs() {
+runs_avx512() { # as dispatch.c asks
     for feature in avx512f avx512bw avx512dq avx512vl; do
-        grep -qw "$feature" /proc/cpuinfo 2>/dev/null || { echo -DLNORM_NO_AVX512; return; }
+        grep -qw "$feature" /proc/cpuinfo 2>/dev/null || return 1
     done
+}
+
+# Flags for builds that take long: without what this machine cannot run.
+only_what_runs() {
+    runs_avx512 || echo -DLNORM_NO_AVX512
+}
+
+# Flags for builds of which only the widest instruction set is run.
+only_the_widest() {
+    if runs_avx512; then
+        echo -DLNORM_NO_AVX2 -DLNORM_NO_SSE2
+    elif grep -qw avx2 /proc/cpuinfo 2>/dev/null && grep -qw fma /proc/cpuinfo; then
+        echo -DLNORM_NO_AVX512 -DLNORM_NO_SSE2
+    else
+        echo -DLNORM_NO_AVX512 -DLNORM_NO_AVX2
+    fi
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# variant.sh NAME DIRECTORY: compiles all sources and tests/same_bits.c another way, from nothing, into DIRECTORY, and
-# runs the result: same bits. `variant.sh list` prints the names.
+# variant.sh NAME DIRECTORY: compiles the sources and tests/same_bits.c another way, from nothing, into DIRECTORY, and
+# runs the result: same bits. `variant.sh list` prints the names. Kernels that would not be run are left out: compiling
+# them is what takes time.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/tools.sh"
@@ -63,27 +64,28 @@ END
 case $name in
 clang) # the other compiler, and what it says of tests and examples
     show "$clang" $strict -D_GNU_SOURCE -I"$root/include" -I"$root/src" -fsyntax-only "$root"/tests/*.c \
-        "$root"/examples/*.c "$root"/files/*.c "$root"/cli/*.c
-    compile "$clang" $strict -O2
+        "$root"/examples/*.c "$root"/files/*.c "$root"/cli/*.c "$root"/src/isa/*.c
+    compile "$clang" $strict -O2 $(only_the_widest)
     bits ./same_bits
     bits ./same_bits hostile
     ;;
 gcc_native) # every flag that lets gcc fuse or reorder and that it does not announce by a macro
-    compile gcc -O3 -march=native -DLNORM_SCALAR_KERNELS -ffp-contract=fast -funroll-loops -fno-trapping-math -fno-math-errno
+    compile gcc -O3 -march=native -DLNORM_SCALAR_KERNELS $(only_the_widest) -ffp-contract=fast \
+        -funroll-loops -fno-trapping-math -fno-math-errno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;
 clang_native) # clang fuses by default; arithmetic.h's pragmas keep it from that
-    compile "$clang" -O3 -march=native -DLNORM_SCALAR_KERNELS -fno-trapping-math -fno-math-errno
+    compile "$clang" -O3 -march=native -DLNORM_SCALAR_KERNELS $(only_the_widest) -fno-trapping-math -fno-math-errno
     bits ./same_bits
     bits env LNORM_ISA=scalar ./same_bits hostile
     ;;
 clang_contracts) # -ffp-contract=fast makes clang ignore every pragma: refused, or the same bits where nothing fuses
     grep -qw fma /proc/cpuinfo || skip "no fma among the flags of /proc/cpuinfo, and nothing to refuse without"
-    compile "$clang" -O1 -ffp-contract=fast
+    compile "$clang" -O1 -ffp-contract=fast -DLNORM_NO_AVX512
     bits env LNORM_ISA=sse2 ./same_bits
     refuses avx2
-    show "$clang" -O1 -march=native -ffp-contract=fast -I"$root/include" -c "$root/src/dispatch.c"
+    show "$clang" -O1 -march=native -ffp-contract=fast -DLNORM_NO_AVX512 -I"$root/include" -c "$root/src/dispatch.c"
     refuses sse2 # dispatch.c stands for all that is compiled for no instruction set in particular
     ;;
 no_flags) # the one line of README
@@ -99,7 +101,7 @@ dist_clang) # the two-file distribution, without any flag, with clang
     bits ./same_bits
     ;;
 no_threads) # pools of the calling thread, and no need for pthread
-    compile gcc $strict -O2 -DLNORM_NO_THREADS
+    compile gcc $strict -O2 -DLNORM_NO_THREADS -DLNORM_NO_AVX2 -DLNORM_NO_AVX512
     nm pool.o | grep pthread && { echo "pool.c asks for pthread"; exit 1; }
     bits ./same_bits
     ;;
@@ -107,7 +109,7 @@ sanitized) # memory and undefined behaviour
     need gcc
     echo 'int main(void) { return 0; }' >probe.c
     gcc -fsanitize=address,undefined probe.c -o probe 2>/dev/null || missing "the sanitizers of gcc"
-    compile gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DLNORM_NO_AVX512
+    compile gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all $(only_the_widest)
     bits ./same_bits
     ;;
 aarch64) # emulated; static, so that no foreign libraries need to be installed

@@ -1,6 +1,6 @@
 /* Which instruction sets this target and compiler can build: LNORM_BUILD_x is 1 or 0, for every x of lists/isas.def.
- * Whether the machine runs them is dispatch.c's question. LNORM_NO_AVX512 and LNORM_NO_AVX2 leave one out,
- * LNORM_SCALAR_KERNELS adds the scalar kernels where a vector set always runs: for tests.
+ * Whether the machine runs them is dispatch.c's question. LNORM_NO_AVX512, LNORM_NO_AVX2 and LNORM_NO_SSE2 leave one
+ * out, LNORM_SCALAR_KERNELS adds the scalar kernels where a vector set always runs: for tests.
  *
  * LNORM_SIMDE: the AVX-512 kernels from the SIMDe headers, for tests on machines without AVX-512. */
 #ifndef LNORM_ISA_BUILD_H
@@ -14,7 +14,7 @@
 #endif
 
 /* Both are part of their architectures. */
-#if defined __x86_64__ && (defined __GNUC__ || defined __clang__)
+#if defined __x86_64__ && (defined __GNUC__ || defined __clang__) && !defined LNORM_NO_SSE2
 #define LNORM_BUILD_SSE2 1
 #else
 #define LNORM_BUILD_SSE2 0
@@ -26,7 +26,7 @@
 #define LNORM_BUILD_NEON 0
 #endif
 
-#if defined LNORM_SCALAR_KERNELS || !(LNORM_BUILD_SSE2 || LNORM_BUILD_NEON)
+#if defined LNORM_SCALAR_KERNELS || !(LNORM_BUILD_SSE2 || LNORM_BUILD_NEON || defined LNORM_NO_SSE2)
 #define LNORM_BUILD_SCALAR 1
 #else
 #define LNORM_BUILD_SCALAR 0
