@@ -9,6 +9,7 @@ set(LNORM_SOURCES
     src/columns_forward.c
     src/columns_statistics.c
     src/dispatch.c
+    src/fast_elements.c
     src/gather.c
     src/general.c
     src/general_affine.c
