@@ -206,6 +206,8 @@
 #define ln_row_shifted LNORM_ISA_NAME(ln_row_shifted)
 #define ln_rows_statistics LNORM_ISA_NAME(ln_rows_statistics)
 #define ln_row LNORM_ISA_NAME(ln_row)
+#define ln_row_shift LNORM_ISA_NAME(ln_row_shift)
+#define ln_or_absent LNORM_ISA_NAME(ln_or_absent)
 #define ln_forward_pairs LNORM_ISA_NAME(ln_forward_pairs)
 #define ln_source LNORM_ISA_NAME(ln_source)
 #define ln_rows_source LNORM_ISA_NAME(ln_rows_source)
