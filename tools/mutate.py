@@ -51,7 +51,7 @@ PARTS = {
     "rows": (".rows_forward = {ln_rows_forward}, .rows_backward = {ln_rows_backward}",
              "elements block rows_short rows_forward rows_short_backward rows_backward"),
     "fast": (".rows_forward = {0, ln_rows_fast_forward}, .rows_backward = {0, ln_rows_fast_backward}",
-             "elements block rows_short rows_forward runs rows_fast rows_fast_means rows_fast_backward"),
+             "elements block rows_short rows_forward runs rows_fast rows_fast_means rows_fast_short rows_fast_backward"),
     "long": (".name = LNORM_ISA_STRING, .long_rows = {ln_long_sum, ln_long_forward, ln_long_backward}, .add = ln_add, "
              ".store = ln_store_sums, .contracts = ln_contracts", "elements block long contracts"),
     "loops": (".wide = &LNORM_ISA_EXPAND(lnorm_kernels_wide, LNORM_ISA_SUFFIX), .loops = &ln_loops",
