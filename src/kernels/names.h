@@ -212,6 +212,8 @@
 #define ln_source LNORM_ISA_NAME(ln_source)
 #define ln_rows_source LNORM_ISA_NAME(ln_rows_source)
 #define ln_panel LNORM_ISA_NAME(ln_panel)
+#define ln_forward_stream LNORM_ISA_NAME(ln_forward_stream)
+#define ln_forward_stream_as LNORM_ISA_NAME(ln_forward_stream_as)
 #define ln_forward_sweep LNORM_ISA_NAME(ln_forward_sweep)
 #define ln_forward_shifted LNORM_ISA_NAME(ln_forward_shifted)
 #define ln_forward_widened LNORM_ISA_NAME(ln_forward_widened)

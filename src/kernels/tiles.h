@@ -21,6 +21,12 @@ static inline int ln_tile_of(int64_t rows_left, int64_t cols) {
     return rows < 1 ? 1 : (int)rows;
 }
 
+/* Where y goes past the caches, x of a tile is to stay in level 1, and what is read next beside it. */
+static inline int ln_streamed_of(int rows, int64_t cols) {
+    enum { ELEMENTS = 6144 };
+    return rows * cols <= ELEMENTS ? rows : cols > ELEMENTS ? 1 : (int)(ELEMENTS / cols);
+}
+
 /* What is subtracted from x: nothing (RMS), c (path A), or c and t. Leaving out +0 changes no bit. */
 enum ln_shift { LN_SHIFT_NONE, LN_SHIFT_C, LN_SHIFT_C_T };
 
