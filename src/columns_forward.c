@@ -63,10 +63,10 @@ static void ln_sweep_streamed(const ln_columns *s, const ln_sweep *f, int64_t ro
     staged.y_row = bytes;
     ln_sweep_any(s, &staged, rows);
     if (f->y_row == bytes)
-        lnorm_stream(f->y, stage, rows * bytes);
+        s->b.loops->stream(f->y, stage, rows * bytes);
     else
         for (int64_t k = 0; k < rows; k++)
-            lnorm_stream(f->y + k * f->y_row, stage + k * bytes, bytes);
+            s->b.loops->stream(f->y + k * f->y_row, stage + k * bytes, bytes);
 }
 
 /* -- Blocks of rows ------------------------------------------------------------------------------------------------ */

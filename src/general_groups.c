@@ -209,7 +209,7 @@ static void ln_run_in_pieces(const ln_bundle *b, const char *x, char *y, int64_t
         ln_apply_any_run(b->loops, element, b->problem->fast, x + first * size, stream ? stage : y + first * size,
                          count, f);
         if (stream)
-            lnorm_stream(y + first * size, stage, count * size);
+            b->loops->stream(y + first * size, stage, count * size);
     }
 }
 

@@ -426,6 +426,7 @@
 #define ln_sum_run LNORM_ISA_NAME(ln_sum_run)
 #define ln_sum_any_block LNORM_ISA_NAME(ln_sum_any_block)
 #define ln_add_run LNORM_ISA_NAME(ln_add_run)
+#define ln_stream LNORM_ISA_NAME(ln_stream)
 
 /* general_loops.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)
