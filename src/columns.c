@@ -1,9 +1,9 @@
 /* The engine of columns: which problems it takes, and its tasks. What they consist of is in columns_*.c and channels.c,
  * the loops over vectors are an instruction set's (kernels/loops.h).
  *
- * Backward, where dweight and dbias are made of sums over columns, phase 0 computes these and dx, strip by strip, as the
- * general form does with its partials. Where not, they are that form's: phase 0 leaves the statistics in the workspace,
- * phase 1 is that form's. */
+ * Backward, where dweight and dbias are made of sums over columns, phase 0 computes these and dx, strip by strip, as
+ * the general form does with its partials. Where not, they are that form's: phase 0 leaves the statistics in the
+ * workspace, phase 1 is that form's. Groups of several columns have the means of their gradients from that form. */
 #include "compact.inc"
 
 #include "general.h"
@@ -13,17 +13,26 @@ static int narrow_or_absent(const lnorm_problem *problem, enum lnorm_operand ope
     return problem->operand[operand].element != LNORM_ELEMENT_F64;
 }
 
+/* A column's sums are partials, or there are none of groups of several columns. */
+static int gradients_fit(const lnorm_problem *problem, const lnorm_columns_form *form) {
+    lnorm_affine_job job;
+    const int partials = lnorm_has_partials(problem, &job);
+    if (form->channel_axis < 0)
+        return (!partials || job.each.count == 1) && (lnorm_affine_is(problem, form, LNORM_WEIGHT, 0) ||
+                                                      lnorm_affine_is(problem, form, LNORM_WEIGHT, 1));
+    if (partials ? job.each.axes != 1 || job.each.axis[0] != form->channel_axis
+                 : lnorm_has(problem, LNORM_DWEIGHT) || lnorm_has(problem, LNORM_DBIAS))
+        return 0;
+    return form->channels > 1 && lnorm_affine_is(problem, form, LNORM_WEIGHT, 0);
+}
+
 static int columns_takes(const lnorm_problem *problem) {
     lnorm_columns_form form;
-    lnorm_affine_job job;
     if (problem->wide || !lnorm_columns_of(problem, &form))
         return 0;
-    if (lnorm_has_partials(problem, &job) && job.each.count > 1)
-        return 0;
     if (problem->pass == LNORM_BACKWARD)
-        return problem->statistics != LNORM_CONSTANT && form.channels == 1 &&
-               form.channel_axis < 0 && problem->element.count > 0 && narrow_or_absent(problem, LNORM_DX) &&
-               (lnorm_affine_is(problem, &form, LNORM_WEIGHT, 0) || lnorm_affine_is(problem, &form, LNORM_WEIGHT, 1));
+        return problem->statistics != LNORM_CONSTANT && problem->element.count > 0 &&
+               narrow_or_absent(problem, LNORM_DX) && gradients_fit(problem, &form);
     if (problem->pass != LNORM_FORWARD)
         return 0;
     if (lnorm_has(problem, LNORM_Y) && problem->operand[LNORM_Y].element != problem->operand[LNORM_X].element)

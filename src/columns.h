@@ -43,9 +43,10 @@ static inline int lnorm_columns_step(const lnorm_problem *problem, int axis, int
 static inline int64_t lnorm_strip_groups(const lnorm_problem *problem, const lnorm_columns_form *form) {
     int levels = lnorm_strip_levels(lnorm_parts(problem->element.count, LNORM_BLOCK));
     int64_t half = problem->pass == LNORM_BACKWARD ? 2 : 1, columns = LNORM_STRIP_SUMS / half / levels / 16 * 16;
+    columns = columns < LNORM_SUM_COLUMNS / half ? columns : LNORM_SUM_COLUMNS / half;
     if (form->channels > 1)
-        return LNORM_STRIP_COLUMNS / form->channels;
-    return columns < LNORM_SUM_COLUMNS / half ? columns : LNORM_SUM_COLUMNS / half;
+        return (half > 1 ? columns : LNORM_STRIP_COLUMNS) / form->channels;
+    return columns;
 }
 
 /* False where the problem is not one of columns. */
@@ -71,7 +72,7 @@ static inline int lnorm_columns_of(const lnorm_problem *problem, lnorm_columns_f
     form->groups = form->group_axis < 0 ? 1 : problem->extent[form->group_axis];
     form->lines = form->groups ? group->count / form->groups : 0;
     form->each = lnorm_strip_groups(problem, form);
-    return 1;
+    return form->each > 0;
 }
 
 /* weight or bias has one value per column, or (by_row) one per row; or there is none. */

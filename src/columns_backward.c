@@ -34,13 +34,11 @@ static void ln_fold_gradients(const ln_columns *s, int sums, const ln_gradient_l
     }
 }
 
-/* c1 and c2 of every column, of which the first is group number `group`; where there is a job, the partials, too. */
-LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row, const lnorm_affine_job *job,
-                                                  int64_t group) {
-    double sums[LN_GRADIENT_SUMS][LNORM_STRIP_SUMS / 2];
+/* Of every column, `count` sums. */
+typedef double ln_gradient_totals[LN_GRADIENT_SUMS][LNORM_STRIP_SUMS / 2];
+
+LNORM_OUT_OF_LINE static void ln_sum_gradients(const ln_columns *s, int by_row, int count, ln_gradient_totals sums) {
     const lnorm_problem *problem = s->b.problem;
-    const int count = job && lnorm_has(problem, LNORM_WEIGHT) ? LN_GRADIENT_SUMS : 2;
-    const double rows_count = (double)s->b.space->count;
     const int64_t block = problem->fast ? LNORM_BLOCK_RUNS * LNORM_BLOCK : LNORM_BLOCK;
     ln_walk walk = ln_walk_from(&s->b, 0);
     ln_gradient_rows rows;
@@ -60,15 +58,62 @@ LNORM_OUT_OF_LINE static void ln_column_gradients(ln_columns *s, int by_row, con
     }
     for (int k = 0; k < count; k++)
         lnorm_strip_total(&sum[k], s->b.loops->add);
+}
+
+static void ln_set_column_means(ln_columns *s, int j, double c1, double c2) {
+    s->c1[j] = c1;
+    s->c2[j] = c2;
+    s->c1_f32[j] = (float)c1;
+    s->c2_f32[j] = (float)c2;
+}
+
+/* c1 and c2 of every column, of which the first is group number `group`; where there is a job, the partials, too. */
+static void ln_column_gradients(ln_columns *s, int by_row, const lnorm_affine_job *job, int64_t group) {
+    ln_gradient_totals sums;
+    const lnorm_problem *problem = s->b.problem;
+    const int count = job && lnorm_has(problem, LNORM_WEIGHT) ? LN_GRADIENT_SUMS : 2;
+    const double rows = (double)s->b.space->count;
+    ln_sum_gradients(s, by_row, count, sums);
     for (int j = 0; job && j < s->columns; j++) {
         const ln_pair partial = {sums[count - 2][j], sums[count - 1][j]};
         lnorm_put_partial(&s->b, job, group + j, 0, j, partial);
     }
-    for (int j = 0; j < s->columns; j++) {
-        s->c1[j] = problem->center ? sums[0][j] / rows_count : 0.0; /* g - 0.0 is g */
-        s->c2[j] = sums[1][j] / rows_count;
-        s->c1_f32[j] = (float)s->c1[j];
-        s->c2_f32[j] = (float)s->c2[j];
+    for (int j = 0; j < s->columns; j++) /* g - 0.0 is g */
+        ln_set_column_means(s, j, problem->center ? sums[0][j] / rows : 0.0, sums[1][j] / rows);
+}
+
+/* Groups of several columns: a column's sums of dy and dy*xhat are a partial. */
+static void ln_channel_partials(const ln_columns *s, const lnorm_affine_job *job, int64_t group) {
+    ln_gradient_totals sums;
+    ln_bundle part = s->b;
+    ln_sum_gradients(s, 0, 2, sums);
+    for (int channel = 0; channel < s->form.channels; channel++) {
+        for (int k = 0; k < s->groups; k++) {
+            const int j = k * (int)s->form.channels + channel;
+            const ln_pair partial = {sums[0][j], sums[1][j]};
+            lnorm_put_partial(&part, job, group + k, channel, k, partial);
+        }
+        if (job->dweight)
+            part.base[LNORM_DWEIGHT] += s->b.problem->operand[LNORM_DWEIGHT].stride[s->form.channel_axis];
+        if (job->dbias)
+            part.base[LNORM_DBIAS] += s->b.problem->operand[LNORM_DBIAS].stride[s->form.channel_axis];
+    }
+}
+
+/* Their c1 and c2 are sums over all elements in their order, channel by channel: the general form's. */
+static void ln_channel_means(ln_columns *s, int64_t group) {
+    const int channels = (int)s->form.channels;
+    ln_bundle b;
+    for (int first = 0; first < s->groups; first += b.lanes) {
+        ln_record record[LNORM_BUNDLE];
+        b = lnorm_bundle_of_groups(s->b.loops, s->b.problem, s->b.data, group + first, group + s->groups);
+        for (int lane = 0; lane < b.lanes; lane++) {
+            const int j = (first + lane) * channels;
+            record[lane] = (ln_record){s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
+        }
+        lnorm_groups_means(&b, record);
+        for (int j = 0; j < b.lanes * channels; j++)
+            ln_set_column_means(s, first * channels + j, record[j / channels].c1, record[j / channels].c2);
     }
 }
 
@@ -78,7 +123,8 @@ LNORM_OUT_OF_LINE static void ln_dx_copies(const ln_columns *s, const ln_gradien
     float x[LN_STAGE_ELEMENTS], dy[LN_STAGE_ELEMENTS];
     double dx[LN_STAGE_ELEMENTS];
     const int64_t pitch = s->padded;
-    ln_gradient_sweep inner = {(const char *)x, (const char *)dy, (char *)dx, pitch * 4, pitch * 4, pitch * 8, f->weight};
+    ln_gradient_sweep inner = {(const char *)x, (const char *)dy, (char *)dx, pitch * 4, pitch * 4, pitch * 8,
+                               f->weight};
     memset(x, 0, (size_t)(rows * pitch) * sizeof *x);
     memset(dy, 0, (size_t)(rows * pitch) * sizeof *dy);
     for (int64_t k = 0; k < rows; k++) {
@@ -174,6 +220,15 @@ static void ln_columns_one_by_one(const ln_columns *s, int64_t group, const lnor
     }
 }
 
+static void ln_set_weights(ln_columns *s, int ones) {
+    if (ones)
+        ln_fill(s->weight, 1.0, s->padded);
+    else
+        lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
+    for (int j = 0; j < s->padded; j++)
+        s->weight_f32[j] = (float)s->weight[j];
+}
+
 void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
     const lnorm_problem *problem = s->b.problem;
     const int by_row = !lnorm_affine_is(problem, &s->form, LNORM_WEIGHT, 0);
@@ -199,13 +254,15 @@ void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
             return;
         }
     }
-    if (by_row)
-        ln_fill(s->weight, 1.0, s->padded);
-    else
-        lnorm_column_affine(s, LNORM_WEIGHT, 1.0, s->weight);
-    for (int j = 0; j < s->padded; j++)
-        s->weight_f32[j] = (float)s->weight[j];
-    ln_column_gradients(s, by_row, partials ? &job : NULL, group);
+    ln_set_weights(s, by_row || (s->form.channels > 1 && partials));
+    if (s->form.channels == 1)
+        ln_column_gradients(s, by_row, partials ? &job : NULL, group);
+    if (s->form.channels > 1 && partials) {
+        ln_channel_partials(s, &job, group);
+        ln_set_weights(s, 0);
+    }
+    if (s->form.channels > 1 && lnorm_has(problem, LNORM_DX))
+        ln_channel_means(s, group);
     if (lnorm_has(problem, LNORM_DX))
         ln_column_dx(s, by_row);
 }

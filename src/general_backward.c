@@ -286,12 +286,15 @@ static void ln_groups_dx(const ln_bundle *b, const ln_record *s) {
     }
 }
 
-void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+void lnorm_groups_means(const ln_bundle *b, ln_record *s) {
     ln_pair sum[LNORM_BUNDLE];
-    if (b->problem->statistics != LNORM_CONSTANT) {
-        lnorm_gradient_sums(b, 1, 1, s, sum);
-        ln_set_means(b, sum, s);
-    }
+    lnorm_gradient_sums(b, 1, 1, s, sum);
+    ln_set_means(b, sum, s);
+}
+
+void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+    if (b->problem->statistics != LNORM_CONSTANT)
+        lnorm_groups_means(b, s);
     ln_groups_dx(b, s);
 }
 

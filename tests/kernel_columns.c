@@ -220,6 +220,51 @@ void test_channels(void **state) {
             }
 }
 
+/* Their gradients: one sample, whose dweight and dbias are a group's own, or several. */
+static void check_channels_backward(int64_t samples, int64_t channels, int64_t groups, int64_t height, int wild,
+                                    int fast) {
+    static const int order[4] = {0, 2, 3, 1};
+    const int64_t shape[4] = {samples, channels * groups, height, 9};
+    const lnorm_dtype f32 = LNORM_F32, f64 = LNORM_F64;
+    kernel_case c;
+    case_begin(&c, (uint64_t)((samples * 100 + channels) * 100 + groups * 1000000 + height), LNORM_GROUP_NORM,
+               LNORM_BACKWARD);
+    c.op.groups = groups;
+    c.op.arithmetic = fast ? LNORM_FAST : LNORM_ACCURATE;
+    c.op.accumulate = roll_one_in(&c.d, 3);
+    add_in_order(&c, LNORM_X, dtypes[roll_below(&c.d, 3)], 4, shape, order, roll_below(&c.d, 2) * 7);
+    case_fill(&c, LNORM_X, (int)roll_below(&c.d, 2), wild);
+    add_in_order(&c, LNORM_DY, dtypes[roll_below(&c.d, 3)], 4, shape, order, 0);
+    case_fill(&c, LNORM_DY, (int)roll_below(&c.d, 2), wild);
+    if (!roll_one_in(&c.d, 4)) {
+        case_add(&c, LNORM_WEIGHT, dtypes[roll_below(&c.d, 3)], 1, &shape[1], LAYOUT_SCATTERED);
+        case_fill_flavour(&c, LNORM_WEIGHT, 0);
+    }
+    for (int i = 0; i < 2; i++)
+        if (!roll_one_in(&c.d, 4)) {
+            case_add(&c, i ? LNORM_DBIAS : LNORM_DWEIGHT, i ? f32 : f64, 1, &shape[1], LAYOUT_SCATTERED);
+            case_fill_flavour(&c, i ? LNORM_DBIAS : LNORM_DWEIGHT, 0);
+        }
+    if (roll_one_in(&c.d, 2) || (!case_has(&c, LNORM_DWEIGHT) && !case_has(&c, LNORM_DBIAS)))
+        case_alias(&c, LNORM_DX, roll_one_in(&c.d, 2) ? LNORM_X : LNORM_DY);
+    else if (!roll_one_in(&c.d, 4))
+        add_in_order(&c, LNORM_DX, dtypes[roll_below(&c.d, 3)], 4, shape, order, 0);
+    check(&c, 0);
+    case_end(&c);
+}
+
+void test_channels_backward(void **state) {
+    static const int64_t channels[] = {2, 3, 5, 16, 33, 64}, heights[] = {3, 29, 100, 500};
+    (void)state;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
+        for (size_t k = 0; k < sizeof heights / sizeof *heights; k++)
+            for (int64_t samples = 1; samples <= 3; samples += 2)
+                for (int fast = 0; fast < 2; fast++)
+                    if (heights[k] * channels[i] <= 3000)
+                        check_channels_backward(samples, channels[i], channels[i] > 9 ? 2 : 11, heights[k],
+                                                (i + k + (size_t)fast) % 3 == 0, fast);
+}
+
 /* A plane of several windows, with more blocks in a line of columns than are kept at once. */
 void test_channels_many_rows(void **state) {
     static const int64_t sizes[2][4] = {{3, 1, 1, 60000}, {2, 9, 1, 40000}};

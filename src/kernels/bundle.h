@@ -330,6 +330,9 @@ void lnorm_update_running(const ln_bundle *b, const ln_record *s, int lane);
 /* y and the statistics that are wanted, of every lane. */
 void lnorm_groups_forward(const ln_bundle *b);
 
+/* c1 and c2 of every lane; `s` holds the statistics. */
+void lnorm_groups_means(const ln_bundle *b, ln_record *s);
+
 /* dx of every lane; `s` holds the statistics. */
 void lnorm_groups_backward(const ln_bundle *b, ln_record *s);
 
