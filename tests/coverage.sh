@@ -12,7 +12,7 @@ echo 'void __gcov_dump(void); void __real__exit(int); void __wrap__exit(int);
 void __wrap__exit(int status) { __gcov_dump(); __real__exit(status); }' >"$directory/exit.c"
 gcc -c "$directory/exit.c" -o "$directory/exit.o"
 show cmake -S "$root" -B "$directory" -DLNORM_TESTS=ON -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc \
-    -DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic $(only_what_runs)" \
+    -DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic -DLNORM_COVERAGE $(only_what_runs)" \
     -DCMAKE_EXE_LINKER_FLAGS="-Wl,--wrap=_exit $directory/exit.o" >/dev/null
 tests="test_cases test_exact test_kernels test_guards test_repeated test_plan test_layer test_level1 test_layouts
     test_refused_op test_refused_tensors test_extremes test_threads test_pool test_processes test_words test_running

@@ -51,8 +51,9 @@
 #endif
 
 /* Inlined even where nothing is optimised: a vector must not cross a call between functions of different targets, and
- * an element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.) */
-#if defined __GNUC__ && !defined LNORM_SIMDE
+ * an element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.)
+ * LNORM_COVERAGE: one copy of each function, so that gcov counts a branch once. */
+#if defined __GNUC__ && !defined LNORM_SIMDE && !defined LNORM_COVERAGE
 #define LNORM_INLINE static inline __attribute__((always_inline))
 #else
 #define LNORM_INLINE static inline
