@@ -523,6 +523,9 @@ static void test_arguments(void **state) {
     assert_null(lnorm_pool_create(4097, &error));
     assert_error(&error, INVALID, "threads: expected 0 (all that this process may use) to 4096, got 4097");
     assert_null(lnorm_pool_create(-1, NULL));
+    pool = lnorm_pool_create(4096, &error); /* threads are started when there is work */
+    assert_non_null(pool);
+    lnorm_pool_destroy(pool);
     assert_int_equal(lnorm_pool_threads(NULL), 1);
     assert_null(lnorm_pool_executor(NULL));
     assert_int_equal(sched_getaffinity(0, sizeof before, before), 0);
