@@ -38,6 +38,7 @@ typedef struct lnorm_wide_rows {
     const char *weight, *bias;      /* or NULL */
     int64_t weight_stride, bias_stride;
     uint8_t weight_element, bias_element, weight_offset, center;
+    uint8_t stream; /* y is too large for the caches, and not x */
     double eps;
     double *mean, *rstd; /* [rows] or NULL */
 } lnorm_wide_rows;

@@ -6,6 +6,7 @@
 #include "grid.h"
 #include "reference_wide.h"
 #include "access.h"
+#include "stream.h"
 
 enum {
     WIDE_ROWS = 64,            /* rows whose statistics pass through the stack at once */
@@ -98,6 +99,8 @@ static lnorm_wide_rows rows_from(const lnorm_problem *problem, const lnorm_data 
                          .bias_element = problem->operand[LNORM_BIAS].element,
                          .weight_offset = problem->weight_offset,
                          .center = problem->center,
+                         .stream = problem->group.count * problem->element.count * 8 >= LNORM_STREAM_BYTES &&
+                                   data->at[LNORM_Y] != data->at[LNORM_X],
                          .eps = problem->eps};
     return a;
 }

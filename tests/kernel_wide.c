@@ -156,6 +156,18 @@ void test_wide_forward(void **state) {
     }
 }
 
+/* y of 12 MiB and more goes past the caches: in rows of whole lines, and in others. */
+void test_wide_streamed(void **state) {
+    static const int64_t shapes[][2] = {{384, 4096}, {1576, 1001}};
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        kernel_case c;
+        begin_wide(&c, i ? LNORM_RMS_NORM : LNORM_LAYER_NORM, LNORM_FORWARD, shapes[i][0], shapes[i][1]);
+        case_add(&c, LNORM_Y, LNORM_F64, 2, shapes[i], LAYOUT_DENSE);
+        check_wide(&c);
+    }
+}
+
 /* -- Backward ----------------------------------------------------------------------------------------------------- */
 
 /* What the definition flushes comes to light where everything else cancels: 1 and -1 in turn, and between them numbers

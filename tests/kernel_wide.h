@@ -3,6 +3,7 @@
 #define KERNEL_WIDE_H
 
 void test_wide_forward(void **state);
+void test_wide_streamed(void **state);
 void test_wide_backward(void **state);
 void test_wide_scale(void **state);
 

@@ -60,6 +60,7 @@
 #define vd_store_f64 LNORM_ISA_NAME(vd_store_f64)
 #define vd_store_f64_part LNORM_ISA_NAME(vd_store_f64_part)
 #define vd_store_f32 LNORM_ISA_NAME(vd_store_f32)
+#define vd_stream_f64 LNORM_ISA_NAME(vd_stream_f64)
 #define vd_stream_f32 LNORM_ISA_NAME(vd_stream_f32)
 #define vd_store_f32_part LNORM_ISA_NAME(vd_store_f32_part)
 #define vd_put_halves LNORM_ISA_NAME(vd_put_halves)

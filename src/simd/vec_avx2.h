@@ -15,6 +15,7 @@
  *   vd_load_T_part(at, n)      0 < n < VD_WIDTH elements, absent lanes +0.0; touches n elements of memory and no more
  *   vd_store_T_part(at, n, a)  the same
  *   vd_stream_f32(at, a)       vd_store_f32 past the caches, as vf_stream_T below
+ *   vd_stream_f64(at, a)       the same, where VD_FMA is defined
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
@@ -232,6 +233,10 @@ LNORM_INLINE void vd_load_pair_bf16(const void *at, vd a[2]) {
 
 LNORM_INLINE void vd_store_f64(void *at, vd a) {
     _mm256_storeu_pd((double *)at, a);
+}
+
+LNORM_INLINE void vd_stream_f64(void *at, vd a) {
+    _mm256_stream_pd((double *)at, a);
 }
 
 LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {

@@ -197,6 +197,10 @@ LNORM_INLINE void vd_store_f64(void *at, vd a) {
     _mm512_storeu_pd(at, a);
 }
 
+LNORM_INLINE void vd_stream_f64(void *at, vd a) {
+    _mm512_stream_ps((float *)at, _mm512_castpd_ps(a));
+}
+
 LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
     _mm512_mask_storeu_pd(at, vd_mask(n), a);
 }

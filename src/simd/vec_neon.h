@@ -166,6 +166,10 @@ LNORM_INLINE void vd_store_f64(void *at, vd a) {
     vst1q_u8((uint8_t *)at, vreinterpretq_u8_f64(a));
 }
 
+LNORM_INLINE void vd_stream_f64(void *at, vd a) {
+    vd_store_f64(at, a);
+}
+
 LNORM_INLINE void vd_store_f64_part(void *at, int64_t n, vd a) {
     (void)n;
     vst1_u8((uint8_t *)at, vreinterpret_u8_f64(vget_low_f64(a)));
