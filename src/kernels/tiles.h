@@ -38,7 +38,8 @@ static inline enum ln_shift ln_shift_of(const ln_record *s, int center) {
 
 enum {
     LN_BACKWARD_PANEL = 1024, /* columns of a row that does not fit the tile as a whole */
-    LN_BACKWARD_TILE = 2176   /* two rows of so many columns, or eight of a quarter, each with some to spare */
+    LN_BACKWARD_TILE = 2176,  /* two rows of half as many columns, each with some to spare, or one */
+    LN_BACKWARD_TOGETHER = 1088 /* more rows than two: the level 1 cache has to hold the sums of columns, too */
 };
 
 /* How the rows of a backward pass lie in its tile. */
@@ -56,7 +57,9 @@ static inline ln_backward_form ln_backward_form_of(int64_t n) {
     form.whole = 1;
     form.panel = n;
     form.pitch = pitch;
-    form.rows = LN_BACKWARD_TILE / pitch < LN_TILE_ROWS ? (int)(LN_BACKWARD_TILE / pitch) : LN_TILE_ROWS;
+    form.rows = LN_BACKWARD_TOGETHER / pitch < LN_TILE_ROWS ? (int)(LN_BACKWARD_TOGETHER / pitch) & ~1 : LN_TILE_ROWS;
+    if (form.rows == 0)
+        form.rows = pitch <= LN_BACKWARD_TILE / 2 ? 2 : 1;
     return form;
 }
 
