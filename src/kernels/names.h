@@ -390,6 +390,7 @@
 #define ln_back_whole LNORM_ISA_NAME(ln_back_whole)
 #define ln_back_is_direct LNORM_ISA_NAME(ln_back_is_direct)
 #define ln_back_panels LNORM_ISA_NAME(ln_back_panels)
+#define ln_back_least_rows LNORM_ISA_NAME(ln_back_least_rows)
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
 
 /* long.inc */
