@@ -10,7 +10,6 @@ enum {
     LN_FAST_COLS = 4096,                           /* columns of weight and bias at once */
     LN_FAST_TILE = LNORM_BLOCK * LNORM_BLOCK_RUNS, /* f32 that 16-bit rows are widened to: a block of the tree */
     LN_FAST_WIDE = 2 * LN_FAST_TILE,               /* f32 of 16-bit rows that go together */
-    LN_FAST_STREAMED = 6144, /* f32 together where y goes past the caches: the level 1 cache is to keep them */
     LN_LINE_COLS = LNORM_LINE / 4
 };
 
