@@ -25,7 +25,6 @@ set(LNORM_SOURCES
     src/problem.c
     src/reference.c
     src/reference_engine.c
-    src/reference_fast.c
     src/reference_wide.c
     src/reference_wide_gradients.c
     src/rows.c

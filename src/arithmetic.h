@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /* Evaluation wider than double (x87) rounds twice. Wider than float only (s390x in ISO mode) is harmless: operations in
- * f32 are assigned to a float, which rounds (reference_fast.c). */
+ * f32 are assigned to a float, which rounds (tests/reference_fast.c). */
 #if defined FLT_EVAL_METHOD && (FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 2)
 #error "lnorm needs double arithmetic evaluated as double: on i386 use -msse2 -mfpmath=sse"
 #endif

@@ -117,7 +117,8 @@ extern const lnorm_engine lnorm_engine_rows;      /* contiguous rows: kernels/ro
 extern const lnorm_engine lnorm_engine_wide;      /* contiguous rows of f64: kernels/wide_*.inc */
 extern const lnorm_engine lnorm_engine_columns;   /* groups side by side in memory: columns_*.c */
 extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow element types: general_*.c */
-extern const lnorm_engine lnorm_engine_reference; /* everything: reference*.c */
+extern const lnorm_engine lnorm_engine_reference; /* everything but fast: reference*.c */
+extern const lnorm_engine lnorm_engine_definition; /* everything: tests/reference_engine.c */
 
 enum { LNORM_PHASES_MAX = 4 };
 

@@ -20,7 +20,7 @@ typedef struct lnorm_definition {
 
 extern const lnorm_definition lnorm_definition_narrow; /* reference.c */
 extern const lnorm_definition lnorm_definition_wide;   /* reference_wide.c */
-extern const lnorm_definition lnorm_definition_fast;   /* reference_fast.c */
+extern const lnorm_definition lnorm_definition_fast;   /* tests/reference_fast.c: the library has no need of it */
 
 /* Statistics of a group: x - c - t is the deviation, v the variance (not set where an rstd is given). */
 typedef struct lnorm_statistics_narrow {

@@ -250,7 +250,7 @@ static void run(kernel_case *c, case_way way) {
 
 void case_expect(kernel_case *c) {
     lnorm_error error = LNORM_ERROR_INIT;
-    case_way way = {&lnorm_engine_reference, NULL, 1, 0};
+    case_way way = {&lnorm_engine_definition, NULL, 1, 0};
     if (lnorm_problem_init(&c->problem, &c->op, &c->io, &error)) {
         fprintf(stderr, "not a case: %s\n", error.message);
         abort();

@@ -22,7 +22,7 @@ static int64_t cases_to_run(void) {
 }
 
 static void run_reference(const lnorm_problem *problem, const lnorm_data *data) {
-    const lnorm_engine *engine = &lnorm_engine_reference;
+    const lnorm_engine *engine = &lnorm_engine_definition;
     for (int phase = 0; phase < engine->phases(problem); phase++)
         for (int64_t task = 0, count = lnorm_tasks(engine, problem, phase); task < count; task++)
             engine->run(problem, data, NULL, phase, task);
@@ -30,7 +30,7 @@ static void run_reference(const lnorm_problem *problem, const lnorm_data *data) 
 
 /* With workspace or without. Without, every entry of dweight prepares its groups anew: for short groups only. */
 static void run_case(exact_case *c, int with_workspace) {
-    size_t bytes = lnorm_engine_reference.workspace(&c->problem);
+    size_t bytes = lnorm_engine_definition.workspace(&c->problem);
     void *memory = with_workspace || c->size > 64 ? malloc(lnorm_padded_workspace(bytes) + 1) : NULL;
     c->data.workspace = memory ? lnorm_align_workspace(memory, bytes) : NULL;
     run_reference(&c->problem, &c->data);

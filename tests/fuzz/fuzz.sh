@@ -27,7 +27,7 @@ libraries="$(pkg-config --libs jansson mpfr) -lgmp -lm -pthread"
 newest=$(find "$root/src" "$root/include" "$root/files" "$root/cli" "$root/tests" -name '*.[hid]*' -printf '%T@ %p\n' |
     sort -n | tail -1 | cut -d ' ' -f 2-)
 for source in "$root"/src/*.c "$root"/src/isa/*.c "$root"/files/*.c "$root"/cli/*.c "$root"/tests/kernel_case.c \
-    "$root"/tests/kernel_memory.c; do
+    "$root"/tests/kernel_memory.c "$root"/tests/reference_*.c; do
     object=objects/$(echo "${source#"$root"/}" | tr / _ | sed 's/c$/o/')
     extra=
     case $source in
