@@ -48,7 +48,8 @@ typedef struct ln_backward_form {
     int64_t panel, pitch; /* columns at a time; from row to row */
 } ln_backward_form;
 
-/* For n columns, whole only where 1 or 2 rows fit. The spare ones make room for whole lanes, and keep rows from sharing a line of the cache. */
+/* For n columns, whole only where 1 or 2 rows fit. The spare ones make room for whole lanes, and keep rows from sharing
+ * a line of the cache. */
 static inline ln_backward_form ln_backward_form_of(int64_t n, int least_rows) {
     ln_backward_form form = {2, 0, LN_BACKWARD_PANEL, LN_BACKWARD_TILE / 2};
     const int64_t pitch = (n + LNORM_LANES - 1) / LNORM_LANES * LNORM_LANES + LNORM_LANES;
