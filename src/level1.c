@@ -176,17 +176,16 @@ static inline void begin_job(lnorm_rows_job *job, int64_t rows, enum lnorm_eleme
     job->workspace = NULL;
 }
 
-static void forward_job(const lnorm_rows *a, int64_t rows, void *mean, void *rstd, const lnorm_kernels *kernels) {
-    const enum lnorm_element element = (enum lnorm_element)a->element;
-    lnorm_rows_job job;
-    job.a = *a;
-    begin_job(&job, rows, element == LNORM_ELEMENT_F64 ? element : LNORM_ELEMENT_F32);
-    job.mean.at = mean;
-    job.rstd.at = rstd;
-    if (is_canonical(LNORM_FORWARD, &job))
-        run_canonical(LNORM_FORWARD, &job, kernels);
+/* With statistics, or of f64: job->a is there. */
+static void forward_job(lnorm_rows_job *job, int64_t rows, void *mean, void *rstd, const lnorm_kernels *kernels) {
+    const enum lnorm_element element = (enum lnorm_element)job->a.element;
+    begin_job(job, rows, element == LNORM_ELEMENT_F64 ? element : LNORM_ELEMENT_F32);
+    job->mean.at = mean;
+    job->rstd.at = rstd;
+    if (is_canonical(LNORM_FORWARD, job))
+        run_canonical(LNORM_FORWARD, job, kernels);
     else
-        lnorm_rows_forward_all(&job, kernels);
+        lnorm_rows_forward_all(job, kernels);
 }
 
 static lnorm_status forward(enum lnorm_element element, int center, void *y, void *mean, void *rstd, const void *x,
@@ -210,15 +209,15 @@ static lnorm_status forward(enum lnorm_element element, int center, void *y, voi
     }
     if (status || !kernels)
         return status ? status : LNORM_NOT_AVAILABLE;
-    lnorm_rows a;
-    begin_rows(&a, element, center, x, weight, rows, cols, eps);
-    a.y = y;
-    a.bias = bias;
+    lnorm_rows_job job;
+    begin_rows(&job.a, element, center, x, weight, rows, cols, eps);
+    job.a.y = y;
+    job.a.bias = bias;
     lnorm_environment caller = lnorm_environment_enter();
     if (element == LNORM_ELEMENT_F64 || mean || rstd)
-        forward_job(&a, rows, mean, rstd, kernels);
+        forward_job(&job, rows, mean, rstd, kernels);
     else if (cols)
-        kernels->rows_forward[0](&a, rows);
+        kernels->rows_forward[0](&job.a, rows);
     lnorm_environment_leave(caller);
     return LNORM_OK;
 }

@@ -153,6 +153,14 @@ static void load_values(const lnorm_vector *vector, int64_t first, int64_t count
 static void store_values(const lnorm_vector *vector, int64_t first, int64_t count, const double *values) {
     if (!vector->at)
         return;
+    if (vector->element == LNORM_ELEMENT_F32 && vector->stride == 1) { /* as nearly always */
+        char *to = vector->at + first * (int64_t)sizeof(float);
+        for (int64_t i = 0; i < count; i++, to += sizeof(float)) {
+            const float value = (float)values[i];
+            memcpy(to, &value, sizeof value);
+        }
+        return;
+    }
     for (int64_t i = 0; i < count; i++)
         lnorm_store(vector->element, vector->at, (first + i) * vector->stride, values[i]);
 }
