@@ -224,6 +224,29 @@ void test_wide_backward(void **state) {
     }
 }
 
+/* dweight of columns of which every xhat is near 2^-256, where the definition flushes: nothing larger hides it. */
+static void check_tiny_xhat(int64_t rows, int64_t cols, int exponent) {
+    const int64_t shape[2] = {rows, cols};
+    kernel_case c;
+    case_begin(&c, (uint64_t)(rows * 1000 - exponent), LNORM_RMS_NORM, LNORM_BACKWARD);
+    c.op.eps = 1e-5;
+    case_add(&c, LNORM_X, LNORM_F64, 2, shape, LAYOUT_DENSE);
+    case_add(&c, LNORM_DY, LNORM_F64, 2, shape, LAYOUT_DENSE);
+    case_add(&c, LNORM_DWEIGHT, LNORM_F64, 1, &cols, LAYOUT_DENSE);
+    for (int64_t i = 0; i < rows * cols; i++) {
+        case_set(&c, LNORM_X, i, ldexp(roll_unit(&c.d), i % cols % 2 ? exponent : 0));
+        case_set(&c, LNORM_DY, i, roll_unit(&c.d));
+    }
+    check_wide(&c);
+}
+
+void test_wide_tiny_xhat(void **state) {
+    (void)state;
+    for (int exponent = -264; exponent <= -246; exponent++)
+        for (int64_t rows = 1; rows <= 9; rows += 4)
+            check_tiny_xhat(rows, 37, exponent);
+}
+
 /* -- Powers of two ------------------------------------------------------------------------------------------------- */
 
 /* Reference and kernels both use lnorm_scale and lnorm_power, so against each other they prove nothing. The C library's

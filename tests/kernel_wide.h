@@ -5,6 +5,7 @@
 void test_wide_forward(void **state);
 void test_wide_streamed(void **state);
 void test_wide_backward(void **state);
+void test_wide_tiny_xhat(void **state);
 void test_wide_scale(void **state);
 
 #endif

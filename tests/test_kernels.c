@@ -413,7 +413,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_rows_past_caches),
         cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_streamed),
-        cmocka_unit_test(test_wide_backward),
+        cmocka_unit_test(test_wide_backward), cmocka_unit_test(test_wide_tiny_xhat),
         cmocka_unit_test(test_wide_scale),
         cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_column_major), cmocka_unit_test(test_channels_many_rows),
