@@ -116,12 +116,14 @@ static void ln_sweep_block(const ln_columns *s, const ln_walk *walk, int64_t n, 
     }
 }
 
-/* weight or bias of every column, `missing` where there is none. */
+/* weight or bias of every column, `missing` where there is none. Columns of no elements need neither, and what broadcasts
+ * over such an x may have no element itself. */
 void lnorm_column_affine(const ln_columns *s, enum lnorm_operand operand, double missing, double *values) {
     const int64_t *stride = s->b.problem->operand[operand].stride;
+    const int columns = lnorm_has(s->b.problem, operand) && s->b.space->count ? s->columns : 0;
     int64_t channel = 0, offset = s->b.base[operand];
     ln_fill(values, missing, s->padded);
-    for (int j = 0; lnorm_has(s->b.problem, operand) && j < s->columns; j++) {
+    for (int j = 0; j < columns; j++) {
         int64_t aside = s->form.channel_axis < 0 ? 0 : channel * stride[s->form.channel_axis];
         values[j] = lnorm_load(ln_element_of(&s->b, operand), s->b.data->at[operand], offset + aside);
         if (operand == LNORM_WEIGHT && s->b.problem->weight_offset)
