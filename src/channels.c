@@ -5,7 +5,6 @@
  * Small groups are transposed as wholes. Of larger ones a window of rows is, and blocks are summed as soon as all of
  * their rows are there; the few that begin in one channel and end in the next are gathered by themselves. The tree
  * wants the blocks in order: their sums wait for that. */
-#include "compact.inc"
 
 #include "kernels/loops.h"
 
@@ -234,4 +233,3 @@ void lnorm_computed_channels(ln_columns *s) {
             group += ln_small_groups(s, group);
 }
 
-#include "compact_end.inc"
