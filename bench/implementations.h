@@ -10,9 +10,12 @@ void *bench_lnorm_open(const struct bench_context *context, char remark[BENCH_ME
 bool bench_lnorm_run(void *state, int set);
 void bench_lnorm_close(void *state);
 
-/* lnorm_plan.c: level 2 with a ready plan; the accurate arithmetic and the fast one. */
+/* lnorm_plan.c: level 2 with a ready plan; the accurate arithmetic and the fast one. The last two, for backward passes
+ * of layer norm, are given mean and rstd, as PyTorch and oneDNN are; the first two compute them anew. */
 void *bench_plan_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
 void *bench_fast_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+void *bench_saved_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
+void *bench_fast_saved_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
 bool bench_plan_run(void *state, int set);
 void bench_plan_close(void *state);
 

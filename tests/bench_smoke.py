@@ -60,6 +60,11 @@ class Run(unittest.TestCase):
             self.assertGreater(result["times"][name]["best"], 0, name)
             self.assertLessEqual(result["times"][name]["best"], result["times"][name]["median"], name)
 
+    def test_given_statistics_are_timed_where_peers_have_them(self):
+        for name in ("saved", "fast-saved"):
+            self.assertIn(name, self.result("9x70 f32 backward")["times"])
+            self.assertNotIn(name, self.result("9x70 f32 forward")["names"])
+
     def test_results_agree(self):
         for result in self.run_data["results"]:
             for name, entry in result["times"].items():

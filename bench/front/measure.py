@@ -28,6 +28,8 @@ def sets(case, names_count):
 def takes_part(case, name, threads):
     if case.only and name not in case.only or name == "plan" and not case.plan:
         return False
+    if name in workers.SAVED and (case.direction, case.op) != ("backward", "layer"):
+        return False
     return threads == 1 or name not in workers.ONE_THREAD
 
 

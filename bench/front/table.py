@@ -42,7 +42,9 @@ def render(header, rows):
 
 
 def table(results, names):
-    names = [name for name in names if name != "plan" or any("plan" in result["times"] for result in results)]
+    only_somewhere = ("plan", *workers.SAVED)
+    names = [name for name in names
+             if name not in only_somewhere or any(name in result["times"] for result in results)]
     header = ["case", "type", "pass", "thr", "unit", *names, "/peer", "/copy", "target", "met"]
     rows = []
     for result in results:
@@ -61,7 +63,7 @@ arithmetic should be; !: another result than lnorm's."""
 
 def notes(results, versions, absent):
     """What the table's marks and dashes mean, each said once."""
-    lines = [f"- {name}: {version}" for name, version in versions.items() if name not in ("plan", "fast")]
+    lines = [f"- {name}: {version}" for name, version in versions.items() if name not in workers.OURS[1:]]
     lines += [f"- {name}: not here. {workers.PEERS[name]}" for name in absent]
     remarks, marks, failures = {}, [], []
     for result in results:

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
-OURS = ("lnorm", "plan", "fast")
+SAVED = ("saved", "fast-saved")     # given mean and rstd: backward passes of layer norm
+OURS = ("lnorm", "plan", "fast", *SAVED)
 COPIES = ("memcpy", "stream")
 PEERS = {  # how to get each
     "loop": "built with the benchmark",
