@@ -65,6 +65,42 @@ static const char *refused(char **argv, char letter[3]) {
     return argv[optind - 1];
 }
 
+/* Whether so many mistakes make one word of the other: a letter more, less or another, or two that changed places. */
+static int mistyped(const char *a, const char *b, int mistakes) {
+    for (; *a && *a == *b; b++)
+        a++;
+    if (!*a && !*b)
+        return 1;
+    if (!mistakes--)
+        return 0;
+    return (*a && mistyped(a + 1, b, mistakes)) || (*b && mistyped(a, b + 1, mistakes)) ||
+           (*a && *b && mistyped(a + 1, b + 1, mistakes)) ||
+           (*a && a[0] == b[1] && a[1] == b[0] && mistyped(a + 2, b + 2, mistakes));
+}
+
+/* The verb's option that was probably meant by --word or --word=VALUE: a letter in three may be wrong. Or NULL. */
+static const char *meant(const verb *v, const char *refused) {
+    char word[24];
+    size_t length = strcspn(refused, "=");
+    if (strncmp(refused, "--", 2) || length - 2 >= sizeof word)
+        return NULL;
+    length -= 2;
+    memcpy(word, refused + 2, length);
+    word[length] = '\0';
+    for (int mistakes = 1; mistakes <= (int)length / 3; mistakes++)
+        for (int id = 0; id < OPTIONS; id++)
+            if (allowed(v, id) && mistyped(word, forms[id].name, mistakes))
+                return forms[id].name;
+    return NULL;
+}
+
+static int report_unknown(const verb *v, const char *word) {
+    const char *other = meant(v, word);
+    if (other)
+        return report_usage("%s: no such option; perhaps --%s", word, other);
+    return report_usage("%s: no such option, or the beginning of several", word);
+}
+
 static int parse_options(arguments *a, int argc, char **argv) {
     struct option table[OPTIONS + 1];
     char letters[2 * OPTIONS + 2], letter[3];
@@ -76,7 +112,7 @@ static int parse_options(arguments *a, int argc, char **argv) {
         if (found == '?' && optopt >= FIRST_LONG)
             return report_usage("%s: takes no value", argv[optind - 1]);
         if (found == '?')
-            return report_usage("%s: no such option, or the beginning of several", refused(argv, letter));
+            return report_unknown(a->verb, refused(argv, letter));
         if (found == ':')
             return report_usage("%s: expected a value (%s) after it", argv[optind - 1],
                                 forms[option_of(optopt)].value);

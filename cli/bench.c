@@ -1,4 +1,5 @@
 /* lnorm bench: how fast the library is on a shape of the user's, on this machine, beside memcpy and plain loops. */
+#include "checks.h"
 #include "operation.h"
 #include "report.h"
 #include "threads.h"
@@ -101,7 +102,7 @@ static int allocate(subject *s) {
     return DONE;
 }
 
-static int plan(subject *s) {
+static int plan(subject *s, const arguments *a) {
     lnorm_error error = LNORM_ERROR_INIT;
     lnorm_op *op = &s->operation.op;
     s->io = (lnorm_io)LNORM_IO_INIT;
@@ -116,10 +117,10 @@ static int plan(subject *s) {
         s->io.dbias = &s->dbias;
     }
     if (lnorm_plan_init(&s->forward, op, &s->io, &error))
-        return report_failure("%s", error.message);
+        return report_refused(&error, a);
     op->pass = LNORM_BACKWARD;
     if (lnorm_plan_init(&s->backward, op, &s->io, &error))
-        return report_failure("%s", error.message);
+        return report_refused(&error, a);
     size_t forward = lnorm_plan_workspace(&s->forward), backward = lnorm_plan_workspace(&s->backward);
     s->io.workspace_size = forward > backward ? forward : backward;
     s->io.workspace = s->workspace = malloc(s->io.workspace_size + 1);
@@ -290,7 +291,7 @@ static int run(const arguments *a) {
     lnorm_pool *pool = NULL;
     double seconds = 2;
     int status = parse(&s, a, &seconds);
-    if (!status && !(status = threads_create(&pool, a)) && !(status = allocate(&s)) && !(status = plan(&s)))
+    if (!status && !(status = threads_create(&pool, a)) && !(status = allocate(&s)) && !(status = plan(&s, a)))
         status = run_bench(&s, pool, seconds);
     lnorm_pool_destroy(pool);
     free(s.workspace);

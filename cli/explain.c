@@ -1,3 +1,4 @@
+#include "checks.h"
 #include "drawn.h"
 #include "explanation.h"
 #include "operation.h"
@@ -86,7 +87,7 @@ static int explain(const arguments *a, const lnorm_tensor *x, const lnorm_file *
     if (status)
         return status;
     if (explanation_init(&e, &o.op, x, &error))
-        return report_failure("%s", error.message);
+        return report_refused(&error, a);
     if (!silent && explanation_text(&e, stdout, &style, file ? &values : NULL, &error))
         status = report_failure("%s", error.message);
     if ((status = report_flush(status)) || !svg)
@@ -96,6 +97,12 @@ static int explain(const arguments *a, const lnorm_tensor *x, const lnorm_file *
 
 static int looks_like_a_shape(const char *text) {
     return *text && text[strspn(text, "0123456789,")] == '\0';
+}
+
+/* As 4,a,3 or [4, 2]: begins with a number, and is no file's name by its look and none that is there. */
+static int meant_as_a_shape(const char *text) {
+    const char *first = text + strspn(text, "([ -");
+    return *first >= '0' && *first <= '9' && !strchr(text, '.') && access(text, F_OK);
 }
 
 static int run(const arguments *a) {
@@ -109,6 +116,9 @@ static int run(const arguments *a) {
         lnorm_tensor x = lnorm_dense(NULL, LNORM_F32, ndim, shape);
         return explain(a, &x, NULL);
     }
+    if (meant_as_a_shape(what))
+        return report_usage("'%s': expected a shape of digits and commas, as 4,2,3, or a file; no file has that name",
+                            what);
     lnorm_file *file = input_open(what, a);
     if (!file)
         return FAILED;

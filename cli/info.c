@@ -2,8 +2,10 @@
 #include "report.h"
 #include "verb.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void print_row(const char *label, const char *text) {
@@ -30,20 +32,29 @@ static long cores(void) {
     return sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
 }
 
+/* The first word of a file that describes one cache of the core this thread is on. False: errno says why. */
+static int read_cache(int index, const char *name, char word[32]) {
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", sched_getcpu(), index, name);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    int found = fscanf(file, "%31s", word) == 1;
+    fclose(file);
+    return found;
+}
+
+/* As the kernel has them for one core, data and unified; all of them or none. Not from sysconf: for some processors glibc
+ * gives the third level of all of their dies together, of which a core reaches one. */
 static void print_caches(void) {
-#if defined _SC_LEVEL1_DCACHE_SIZE
-    static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-    const char *between = "";
-    if (sysconf(names[0]) <= 0)
-        return;
-    printf("%-15s", "caches");
-    for (int i = 0; i < 3; i++)
-        if (sysconf(names[i]) > 0) {
-            printf("%sL%d %ld KiB", between, i + 1, sysconf(names[i]) / 1024);
-            between = ", ";
-        }
-    putchar('\n');
-#endif
+    char type[32], level[32], size[32], row[128] = "";
+    for (int i = 0; read_cache(i, "type", type) && read_cache(i, "level", level) && read_cache(i, "size", size); i++) {
+        size_t used = strlen(row);
+        if (strcmp(type, "Instruction"))
+            snprintf(row + used, sizeof row - used, "%sL%s %ld KiB", used ? ", " : "", level, strtol(size, NULL, 10));
+    }
+    if (*row && errno == ENOENT)
+        print_row("caches", row);
 }
 
 static int run(const arguments *a) {

@@ -15,5 +15,9 @@ int threads_create(lnorm_pool **pool, const arguments *a) {
         return report_failure("%s", error.message);
     if (!*pool)
         return report_usage("--threads: expected at most 4096, got %lld", (long long)threads);
+    if (lnorm_pool_threads(*pool) == 1) { /* one core: the calling thread, as with --threads 1 */
+        lnorm_pool_destroy(*pool);
+        *pool = NULL;
+    }
     return DONE;
 }

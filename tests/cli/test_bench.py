@@ -1,5 +1,6 @@
 """lnorm bench, and --threads of the other verbs."""
 
+import os
 import random
 import unittest
 
@@ -7,8 +8,8 @@ from program import Array, ProgramTest, to_f32
 
 
 class Bench(ProgramTest):
-    def rows(self, *arguments):
-        lines = self.succeed("bench", *arguments, "--seconds", "0").out.decode().splitlines()
+    def rows(self, *arguments, **options):
+        lines = self.succeed("bench", *arguments, "--seconds", "0", **options).out.decode().splitlines()
         self.assertRegex(lines[0], r"^f\d\d \[|^bf16 \[")
         return lines, [line for line in lines if line.startswith(("memcpy", "plain", "lnorm"))]
 
@@ -25,6 +26,12 @@ class Bench(ProgramTest):
             self.assertGreaterEqual(float(rate), 0)
             self.assertGreaterEqual(float(ratio), 0)
         self.assertTrue(rows[0].endswith(" 1.00"))
+
+    def test_one_core_has_no_second_line(self):
+        one = min(os.sched_getaffinity(0))
+        _, rows = self.rows("6,40", preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+        self.assertEqual([row[:28].split() for row in rows if row.startswith("lnorm")],
+                         [["lnorm", "forward", "1"], ["lnorm", "backward", "1"]])
 
     def test_operations_and_types(self):
         for arguments, statistics in ((("2,4,3,5", "--op", "group", "--groups", "2"), "4 statistics of 30"),
@@ -49,7 +56,7 @@ class Bench(ProgramTest):
         self.refuse(2, "--seconds: expected a number from 0 on, got '-1'", "bench", "4", "--seconds", "-1")
         self.refuse(1, "too many elements", "bench", "4000000000,4000000000,4")
         self.refuse(1, "not enough memory", "bench", "4000000000,1000000000")
-        self.refuse(1, "Given normalized_shape=[2]", "bench", "4,2,3", "-s", "2")
+        self.refuse(1, "--normalized-shape 2: Given normalized_shape=[2]", "bench", "4,2,3", "-s", "2")
 
 
 class Threads(ProgramTest):

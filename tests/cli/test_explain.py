@@ -379,8 +379,8 @@ class Explain(ProgramTest):
 
     def test_refusals(self):
         result = self.refuse(1, "", "explain", "4,2,3", "--normalized-shape", "2")
-        self.assertEqual(result.error, "lnorm explain: Given normalized_shape=[2], expected input with shape [*, 2], "
-                                       "but got input of size[4, 2, 3]\n")
+        self.assertEqual(result.error, "lnorm explain: --normalized-shape 2: Given normalized_shape=[2], expected input "
+                                       "with shape [*, 2], but got input of size[4, 2, 3]\n")
         for status, message, arguments in [
                 (2, "an argument is missing; expected SHAPE|FILE", ()),
                 (2, "3: one argument too many", ("4,2", "3")),
@@ -388,16 +388,20 @@ class Explain(ProgramTest):
                  ("4,,2",)),
                 (2, "SHAPE: expected at most 16 integers", (",".join("1" * 17),)),
                 (2, "SHAPE: expected at most 16 integers", ("99999999999999999999",)),
+                (2, "'4,a,3': expected a shape of digits and commas, as 4,2,3, or a file; no file has that name",
+                 ("4,a,3",)),
+                (2, "'[4, 2]': expected a shape", ("[4, 2]",)),
+                (1, "'4.npy': cannot be opened for reading", ("4.npy",)),
                 (2, "--op: expected layer, rms, group, instance or batch, got 'none'", ("2,2", "--op", "none")),
                 (2, "--op group: expected --groups G, too", ("2,2", "--op", "group")),
                 (2, "--axes: for --op layer and rms only", ("2,2", "--op", "batch", "-a", "1")),
                 (2, "--normalized-shape and --axes: expected one of the two", ("2,2", "-a", "1", "-s", "2")),
                 (2, "--weight: no such option", ("2,2", "--weight", "w.npy")),
-                (1, "expected axes from -2 to 1, got 2", ("2,2", "-a", "2")),
-                (1, "expected each axis once, got -1 again", ("2,2", "-a", "1,-1")),
-                (1, "Expected number of channels in input to be divisible by num_groups",
+                (1, "lnorm explain: --axes 2: expected axes from -2 to 1, got 2\n", ("2,2", "-a", "2")),
+                (1, "lnorm explain: --axes 1,-1: expected each axis once, got -1 again\n", ("2,2", "-a", "1,-1")),
+                (1, "--groups 2: Expected number of channels in input to be divisible by num_groups",
                  ("2,3", "--op", "group", "-g", "2")),
-                (1, "Expected at least 2 dimensions", ("2", "--op", "batch")),
+                (1, "'2': Expected at least 2 dimensions", ("2", "--op", "batch")),
                 (1, "'missing.npy'", ("missing.npy",)),
                 (1, "''", ("",)),
                 (1, "2^", ("4000000000,4000000000",))]:

@@ -1,6 +1,7 @@
 """lnorm info."""
 
 import os
+import pathlib
 import re
 import unittest
 
@@ -39,6 +40,17 @@ class Info(ProgramTest):
         all_of_them = os.sched_getaffinity(0)
         self.assertEqual(self.info()["cores"], str(len(all_of_them)))
         self.assertEqual(self.info(preexec_fn=lambda: os.sched_setaffinity(0, {min(all_of_them)}))["cores"], "1")
+
+    def test_caches_are_those_of_one_core(self):
+        def caches():
+            for index in sorted(pathlib.Path("/sys/devices/system/cpu/cpu%d/cache" % core).glob("index*")):
+                kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+                if kind != "Instruction":
+                    yield f"L{level} {size.removesuffix('K')} KiB"
+
+        core = min(os.sched_getaffinity(0))
+        row = self.info(preexec_fn=lambda: os.sched_setaffinity(0, {core})).get("caches", "")
+        self.assertEqual(row, ", ".join(caches()))
 
     def test_refusals(self):
         self.refuse(2, "x: one argument too many", "info", "x")
