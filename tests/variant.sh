@@ -1,15 +1,16 @@
 #!/bin/sh
 # variant.sh NAME DIRECTORY: compiles the sources and tests/same_bits.c another way, from nothing, into DIRECTORY, and
-# runs the result: same bits. `variant.sh list` prints the names. Kernels that would not be run are left out: compiling
-# them is what takes time.
+# runs the result: same bits. `variant.sh list` prints the names, `list checked` those that are tests of `make check`.
+# Kernels that would not be run are left out: compiling them is what takes time.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/tools.sh"
+case $# in
+1) [ "$1" = list ] && exec sed -n 's/^\([a-z0-9_]*\)) \(: \)\{0,1\}# .*/\1/p' "$0" ;;
+2) [ "$*" = "list checked" ] && exec sed -n 's/^\([a-z0-9_]*\)) # .*/\1/p' "$0" ;;
+esac
+[ $# = 2 ] || { echo "usage: tests/variant.sh NAME DIRECTORY, or tests/variant.sh list [checked]" >&2; exit 2; }
 name=$1
-if [ "$name" = list ]; then
-    sed -n 's/^\([a-z0-9_]*\)) # .*/\1/p' "$0"
-    exit 0
-fi
 directory=$2
 mkdir -p "$directory"
 cd "$directory"
