@@ -43,7 +43,7 @@ int results_check(const result *results, int count) {
     return status || wanted ? status : nothing_wanted(results, count);
 }
 
-lnorm_tensor result_tensor(const result *r, const void *data) {
+lnorm_tensor result_tensor(const result *r, void *data) {
     return lnorm_dense(data, r->dtype, r->ndim, r->shape);
 }
 

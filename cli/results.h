@@ -18,7 +18,7 @@ typedef struct result {
 int results_check(const result *results, int count);
 
 /* The array that a result is. */
-lnorm_tensor result_tensor(const result *r, const void *data);
+lnorm_tensor result_tensor(const result *r, void *data);
 
 int results_open(result *results, int count);
 

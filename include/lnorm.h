@@ -244,7 +244,15 @@ typedef struct lnorm_tensor {
     uint64_t byte_offset;
 } lnorm_tensor;
 
+/* Keeps gcc -O0 -Wall, which does not look into lnorm_dense, from a warning of an output that holds nothing yet. */
+#if defined __GNUC__ && __GNUC__ >= 11 && !defined __clang__ && !defined __OPTIMIZE__
+#define LNORM_NOT_READ __attribute__((access(none, 1)))
+#else
+#define LNORM_NOT_READ
+#endif
+
 /* A dense row-major tensor on the CPU. data may be memory that is only read: the library writes outputs only. */
+LNORM_NOT_READ
 static inline lnorm_tensor lnorm_dense(const void *data, lnorm_dtype dtype, int32_t ndim, const int64_t *shape) {
     lnorm_tensor tensor = {NULL, {1, 0}, ndim, dtype, shape, NULL, 0};
     tensor.data = (void *)(uintptr_t)data;

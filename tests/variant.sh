@@ -17,8 +17,9 @@ cd "$directory"
 ln -sfn "$root" tree # a name without the blanks that the root's may have
 root=tree
 
-strict="-std=c11 -Wall -Wextra -Wpedantic -Wconversion"
-[ "${CI:-}" = true ] && strict="$strict -Werror"
+warnings="-Wall -Wextra"
+[ "${CI:-}" = true ] && warnings="$warnings -Werror"
+strict="-std=c11 $warnings -Wpedantic -Wconversion"
 sources=$(ls "$root"/src/*.c "$root"/src/isa/*.c)
 program=$root/tests/same_bits.c
 clang=$(find_clang)
@@ -89,9 +90,10 @@ clang_contracts) # -ffp-contract=fast makes clang ignore every pragma: refused, 
     show "$clang" -O1 -march=native -ffp-contract=fast -DLNORM_NO_AVX512 -I"$root/include" -c "$root/src/dispatch.c"
     refuses sse2 # dispatch.c stands for all that is compiled for no instruction set in particular
     ;;
-no_flags) # the one line of README
+no_flags) # the one line of README; what the compiler says of that and of the examples without -O
     need cc
-    show cc -I"$root/include" $sources "$program" -o same_bits -lm -pthread
+    show cc $warnings -I"$root/include" $sources "$program" -o same_bits -lm -pthread
+    show cc $warnings -I"$root/include" -c "$root"/examples/*.c
     bits ./same_bits
     ;;
 dist_clang) # the two-file distribution, without any flag, with clang

@@ -77,8 +77,9 @@
 #define LNORM_HOLD(a) (void)0
 #endif
 
-/* Before a loop of a few iterations over an array of vectors, which then lives in registers. */
-#if defined LNORM_SIMDE
+/* Before a loop of a few iterations over an array of vectors, which then lives in registers. gcc -O0 would say of some
+ * that it ignores it. */
+#if defined LNORM_SIMDE || !defined __OPTIMIZE__
 #define LNORM_UNROLL
 #elif defined __clang__
 #define LNORM_UNROLL _Pragma("clang loop unroll(full)")
