@@ -6,20 +6,33 @@
 
 const lnorm_dtype dtype_of[ELEMENTS] = {{2, 64, 1}, {2, 32, 1}, {2, 16, 1}, {4, 16, 1}};
 
-/* Python users have no struct op: its members are their arguments. */
-static const char *without_struct(const char *message) {
-    return strncmp(message, "op.", 3) ? message : message + 3;
+/* Python users have no struct op, its members are their arguments, and eps=None for LNORM_EPS_DEFAULT. */
+static void leave_out_c(char *to, size_t size, const char *message) {
+    static const char *const words[] = {"op.", ", or LNORM_EPS_DEFAULT"};
+    for (const char *end = to + size - 1; *message && to < end;) {
+        const char *rest = message;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (!strncmp(message, words[i], strlen(words[i])))
+                rest = message + strlen(words[i]);
+        if (rest == message)
+            *to++ = *message++;
+        else
+            message = rest;
+    }
+    *to = '\0';
 }
 
 PyObject *raise_status(lnorm_status status, const char *message) {
     PyObject *exception = PyExc_ValueError;
+    char text[sizeof((lnorm_error *)0)->message];
     if (status == LNORM_UNSUPPORTED_DTYPE)
         exception = PyExc_TypeError;
     else if (status == LNORM_OUT_OF_MEMORY)
         exception = PyExc_MemoryError;
     else if (status == LNORM_NOT_AVAILABLE)
         exception = PyExc_RuntimeError;
-    PyErr_SetString(exception, *message ? without_struct(message) : lnorm_status_string(status));
+    leave_out_c(text, sizeof text, *message ? message : lnorm_status_string(status));
+    PyErr_SetString(exception, text);
     return NULL;
 }
 

@@ -126,7 +126,7 @@ def test_width_and_repr():
     ((2, 3), {"op": "group", "num_groups": "1"}, TypeError, "num_groups: expected an integer, got '1'"),
     ((2, 3), {"op": "group", "num_groups": 2}, ValueError, "Expected number of channels in input to be divisible by "
                                                            "num_groups, but got input of shape [2, 3] and num_groups=2"),
-    ((2, 3), {"eps": -1}, ValueError, "eps: expected a finite number of at least 0, or LNORM_EPS_DEFAULT, got -1"),
+    ((2, 3), {"eps": -1}, ValueError, "eps: expected a finite number of at least 0, got -1"),
     ((2, 3), {"eps": "x"}, TypeError, "eps: expected a number, got 'x'"),
     ((2, 3), {"width": 39}, ValueError, "width: expected 40 to 240 characters, got 39"),
     ((2, -3), {}, ValueError, "x: expected extents of at least 0, got shape [2, -3]"),
