@@ -3,6 +3,7 @@ import ast
 import doctest
 import inspect
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,18 @@ def test_examples(name):
 def test_the_page():
     result = doctest.testfile(str(DOCUMENT), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0 and result.attempted > 10
+
+
+def test_the_front_page(capsys):
+    """README.md's Python, one piece after the other, as a reader would paste it."""
+    pieces = re.findall(r"(?ms)^```python\n(.*?)^```$", (DOCUMENT.parents[1] / "README.md").read_text(encoding="utf-8"))
+    names = {}
+    for piece in pieces:
+        if "torch" in piece:
+            pytest.importorskip("torch")
+        exec(compile(piece, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "within 1 ulp    49152 of 49152" in printed and "2 norm layers replaced" in printed
 
 
 def stub_functions():
