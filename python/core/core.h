@@ -8,6 +8,7 @@
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   tensors.c     norms of PyTorch's tensors: the short way to the library
+ *   eager.c       whether a call may take it, and whether it is recorded
  *   explain.c     the drawings of the program's `explain`
  *   module.c      the module
  *
@@ -138,6 +139,20 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 extern const char set_tensors_doc[], tensor_norm_doc[], tensor_norm_backward_doc[];
+
+/* Is the object of one of set_tensors' types; and does its memory have its elements in row-major order. */
+int is_tensor(PyObject *object);
+int is_row_major_tensor(PyObject *object);
+
+/* *where, a new reference in place of the one before. */
+void keep(PyObject **where, PyObject *object);
+
+/* ---- eager.c ----------------------------------------------------------------------------------------------------- */
+
+PyObject *set_eager(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char set_eager_doc[], eager_norm_doc[], tensor_norm_forward_doc[];
 
 /* ---- explain.c --------------------------------------------------------------------------------------------------- */
 

@@ -13,16 +13,17 @@ typedef struct exchange {
     int (*describe)(void *object, lnorm_tensor *tensor);
 } exchange;
 
-static PyObject *types, *empty_like, *get_threads, *written, *is_neg;
+static PyObject *types, *empty, *dtypes, *get_threads, *written, *is_neg;
 static int (*describe_tensor)(void *object, lnorm_tensor *tensor);
 
 const char set_tensors_doc[] =
-    "set_tensors(types, exchange, empty_like, get_threads, written, /)\n--\n\n"
+    "set_tensors(types, exchange, empty, dtypes, get_threads, written, /)\n--\n\n"
     "Whose tensors tensor_norm takes: a tuple of exactly these types, their __dlpack_c_exchange_api__, and the\n"
-    "functions that make an output, say how many threads there are, and are told (mean, variance) that were updated.\n"
+    "functions that make an output of (shape, strides, dtype), say how many threads there are, and are told (mean,\n"
+    "variance) that were updated. dtypes: the four that `empty` is given, in the order F64, F32, F16, BF16.\n"
     "False where the table is of no use; tensor_norm then returns None always.";
 
-static void keep(PyObject **where, PyObject *object) {
+void keep(PyObject **where, PyObject *object) {
     PyObject *before = *where;
     Py_IncRef(object);
     *where = object;
@@ -32,10 +33,11 @@ static void keep(PyObject **where, PyObject *object) {
 PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     const exchange *table;
     (void)module;
-    if (check_count(given, 5, "set_tensors"))
+    if (check_count(given, 6, "set_tensors"))
         return NULL;
-    if (!PyTuple_Check(arguments[0])) {
-        PyErr_Format(PyExc_TypeError, "types: expected a tuple, got %R", arguments[0]);
+    if (!PyTuple_Check(arguments[0]) || !PyTuple_Check(arguments[3]) || PyTuple_Size(arguments[3]) != ELEMENTS) {
+        PyErr_Format(PyExc_TypeError, "types, dtypes: expected tuples, the second of 4, got %R and %R", arguments[0],
+                     arguments[3]);
         return NULL;
     }
     table = PyCapsule_GetPointer(arguments[1], "dlpack_exchange_api");
@@ -44,9 +46,10 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
     if (!is_neg && !(is_neg = PyUnicode_InternFromString("is_neg")))
         return NULL;
     keep(&types, arguments[0]);
-    keep(&empty_like, arguments[2]);
-    keep(&get_threads, arguments[3]);
-    keep(&written, arguments[4]);
+    keep(&empty, arguments[2]);
+    keep(&dtypes, arguments[3]);
+    keep(&get_threads, arguments[4]);
+    keep(&written, arguments[5]);
     describe_tensor = table->major == 1 ? table->describe : NULL;
     return PyBool_FromLong(describe_tensor != NULL);
 }
@@ -77,18 +80,32 @@ static int is_negated(PyObject *object) {
     return negated;
 }
 
-/* 1 where the object's memory holds dense elements in row-major order. No exception is left. */
-static int read_dense(PyObject *object, lnorm_tensor *tensor) {
+int is_tensor(PyObject *object) {
     Py_ssize_t count = describe_tensor ? PyTuple_Size(types) : 0;
     for (Py_ssize_t i = 0; i < count; i++)
-        if ((PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i)) {
-            if (!describe_tensor(object, tensor) && tensor->device.device_type == 1 && tensor->data &&
-                is_row_major(tensor) && !is_negated(object))
-                return 1;
-            PyErr_Clear();
-            return 0;
-        }
+        if ((PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i))
+            return 1;
     return 0;
+}
+
+/* 1 where the object's memory has dense elements in row-major order. No exception is left. */
+static int read_row_major(PyObject *object, lnorm_tensor *tensor) {
+    if (!is_tensor(object))
+        return 0;
+    if (!describe_tensor(object, tensor))
+        return tensor->device.device_type == 1 && tensor->data && is_row_major(tensor);
+    PyErr_Clear();
+    return 0;
+}
+
+int is_row_major_tensor(PyObject *object) {
+    lnorm_tensor tensor;
+    return read_row_major(object, &tensor);
+}
+
+/* The same, and they are the tensor's values. */
+static int read_dense(PyObject *object, lnorm_tensor *tensor) {
+    return read_row_major(object, tensor) && !is_negated(object);
 }
 
 /* What a call is about: tensors, and the members of the tuple `how`. */
@@ -259,9 +276,34 @@ static PyObject *nothing(void) {
     return Py_None;
 }
 
+static PyObject *tuple_of(const int64_t *numbers, int32_t count) {
+    PyObject *tuple = PyTuple_New(count), *number;
+    for (int32_t i = 0; tuple && i < count; i++)
+        if (!(number = PyLong_FromLongLong(numbers[i])) || PyTuple_SetItem(tuple, i, number)) {
+            Py_DecRef(tuple);
+            return NULL;
+        }
+    return tuple;
+}
+
+/* An uninitialised tensor of the shape, strides and type of a dense one. */
+static PyObject *new_tensor(const lnorm_tensor *like) {
+    int64_t row_major[LNORM_MAX_NDIM], stride = 1;
+    PyObject *shape, *strides, *made = NULL;
+    for (int32_t i = like->ndim; i-- > 0; stride *= like->shape[i])
+        row_major[i] = like->strides ? like->strides[i] : stride;
+    shape = tuple_of(like->shape, like->ndim);
+    strides = tuple_of(row_major, like->ndim);
+    if (shape && strides)
+        made = PyObject_CallFunctionObjArgs(empty, shape, strides, PyTuple_GetItem(dtypes, element_of(like)), NULL);
+    Py_DecRef(shape);
+    Py_DecRef(strides);
+    return made;
+}
+
 /* The i-th output, described in *in_io. */
-static PyObject *new_output(tensor_call *c, int i, PyObject *like, const lnorm_tensor **in_io) {
-    PyObject *output = PyObject_CallFunctionObjArgs(empty_like, like, NULL);
+static PyObject *new_output(tensor_call *c, int i, const lnorm_tensor *like, const lnorm_tensor **in_io) {
+    PyObject *output = new_tensor(like);
     if (!output || describe_tensor(output, &c->outputs[i])) {
         Py_DecRef(output);
         return NULL;
@@ -332,7 +374,7 @@ static PyObject *left_to_caller(PyObject *results) {
 
 const char tensor_norm_doc[] =
     "tensor_norm(tensors, how, /)\n--\n\n"
-    "y, made by empty_like; None where the operands are not dense tensors of matching shapes and element types.\n\n"
+    "y; None where the operands are not dense tensors of matching shapes and element types.\n\n"
     "tensors: (x, weight, bias) or (x, weight, bias, mean, variance), of which all but x may be None. how: (kind,\n"
     "shape, eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups\n"
     "for GROUP_NORM. mean and variance are for BATCH_NORM: to be used where momentum is None, to be updated otherwise.";
@@ -345,7 +387,7 @@ PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t g
         return NULL;
     if (!read_call(&c, LNORM_FORWARD, arguments[0], arguments[1]))
         return nothing();
-    y = new_output(&c, 0, c.objects[X], &c.io.y);
+    y = new_output(&c, 0, &c.x, &c.io.y);
     if (!y || run(&c))
         return left_to_caller(y);
     if (tell_written(&c)) {
@@ -371,7 +413,7 @@ const char tensor_norm_backward_doc[] =
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };
     tensor_call c;
-    const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias};
+    const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias}, *like[3] = {&c.x, &c.weight, &c.bias};
     PyObject *result, *mask;
     Py_ssize_t count;
     (void)module;
@@ -385,7 +427,7 @@ PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_
     result = PyTuple_New(count);
     for (int i = 0; i < count && result; i++) {
         int wanted = i < 3 && PyTuple_GetItem(mask, i) == Py_True && c.objects[i] != Py_None;
-        PyObject *output = wanted ? new_output(&c, i, c.objects[i], in_io[i]) : nothing();
+        PyObject *output = wanted ? new_output(&c, i, like[i], in_io[i]) : nothing();
         if (!output || PyTuple_SetItem(result, i, output))
             return left_to_caller(result);
     }

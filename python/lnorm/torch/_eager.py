@@ -13,12 +13,12 @@ from ._compute import PLAIN_TYPES
 # What this thread's dispatcher includes of its own accord, outside and inside torch.inference_mode. Transforms, tracers
 # and modes all work by adding keys.
 _INFERENCE = DispatchKeySet(DispatchKey.BackendSelect)
-_QUIET = frozenset(keys.raw_repr() for keys in (_INFERENCE, _INFERENCE.add(DispatchKey.ADInplaceOrView)))
+QUIET = frozenset(keys.raw_repr() for keys in (_INFERENCE, _INFERENCE.add(DispatchKey.ADInplaceOrView)))
 _TYPES = frozenset(PLAIN_TYPES)
 
 
 def no_mode_is_on():
-    return included_keys().raw_repr() in _QUIET and forward_ad._current_level < 0
+    return included_keys().raw_repr() in QUIET and forward_ad._current_level < 0
 
 
 def is_plain(tensor):

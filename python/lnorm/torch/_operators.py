@@ -7,14 +7,14 @@ formulas consist of operators that are differentiable in their turn (_formulas.p
 import contextlib
 
 import torch
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 from torch.compiler import is_dynamo_compiling
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
 from .. import _core
 from . import _compute, _formulas
-from ._eager import is_plain, no_mode_is_on
+from ._eager import QUIET, included_keys, is_plain, no_mode_is_on
 
 library = torch.library.Library("lnorm", "DEF")
 library.define("norm(Tensor input, Tensor? weight, Tensor? bias, str kind, SymInt extent, float? eps, bool? fast, "
@@ -131,18 +131,17 @@ class Norm(_Recorded):
 
 
 class TensorNorm(Function):
-    """Norm for plain eager mode with as little around the kernel as can be; apply through `record`. `how` and the
+    """Norm for plain eager mode with as little around the kernel as can be; _core.eager_norm applies it. `how` and the
     tensors are those of _core.tensor_norm; the output is None where that does not take them."""
 
-    @staticmethod
-    def forward(ctx, x, weight, bias, how, *statistics):
-        # Running statistics (there is a momentum) are not the gradients' business.
-        if statistics and how[4] is None:
-            ctx.save_for_backward(x, weight, bias, *statistics)
-        else:
-            ctx.save_for_backward(x, weight, bias)
-        ctx.how = how
-        return _core.tensor_norm((x, weight, bias, *statistics), how)
+    # forward(ctx, x, weight, bias, how, *statistics) saves the tensors and sets ctx.how. Running statistics (there is
+    # a momentum) are not the gradients' business.
+    forward = staticmethod(_core.tensor_norm_forward)
+
+    # PyTorch looks for these at every call, by names that no cache holds: in this class it finds them soonest.
+    setup_context = staticmethod(Function.setup_context)
+    clear_saved_tensors_on_access = Function.clear_saved_tensors_on_access
+    boxed_grads_call = Function.boxed_grads_call
 
     @staticmethod
     def backward(ctx, dy):
@@ -162,10 +161,10 @@ class TensorNorm(Function):
         return *(gradient if wanted else None for gradient, wanted in zip(found, mask)), *(None,) * len(mask[3:])
 
 
-# Function.apply without its look at transforms and signature (_Recorded.record), bound once; and for the engine the
-# backward pass itself in place of a method that looks for it, which takes as long as a small norm.
-TensorNorm.record = super(Function, TensorNorm).apply
+# For the engine the backward pass itself in place of a method that looks for it, which takes as long as a small norm.
 TensorNorm._backward_cls.apply = TensorNorm.backward
+# Function.apply without its look at transforms and signature (_Recorded.record), bound once.
+_core.set_eager(included_keys, QUIET, forward_ad, torch.is_grad_enabled, super(Function, TensorNorm).apply)
 
 
 class NormBackward(_Recorded):

@@ -9,13 +9,14 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import handle_torch_function, has_torch_function_variadic
 
-from .. import _core
+from .._core import eager_norm
 from . import _compute
 from ._arithmetic import is_fast
 from ._compute import PLAIN_TYPES
-from ._eager import all_plain, no_mode_is_on, records
-from ._operators import Norm, TensorNorm
+from ._eager import all_plain, records
+from ._operators import Norm
 
+_LAYER, _RMS, _GROUP, _BATCH = (_compute.KINDS[kind] for kind in ("layer", "rms", "group", "batch"))
 
 def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, eps: float = 1e-5, fast: Optional[bool] = None) -> Tensor:
@@ -28,9 +29,10 @@ def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tens
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(_core.LAYER_NORM, normalized_shape, eps, fast, input, weight, bias)
-        if y is not None:
-            return y
+        if not is_dynamo_compiling():
+            y = eager_norm(_LAYER, normalized_shape, eps, is_fast(fast), None, input, weight, bias)
+            if y is not None:
+                return y
         if _is_foreign(input, eps):
             return F.layer_norm(input, normalized_shape, weight, bias, eps)
     if not (_takes(input, [weight, bias], False) and _is_tail(input, normalized_shape, weight, bias)):
@@ -49,9 +51,10 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
         if has_torch_function_variadic(input, weight):
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
-        y = _quick(_core.RMS_NORM, normalized_shape, eps, fast, input, weight, None)
-        if y is not None:
-            return y
+        if not is_dynamo_compiling():
+            y = eager_norm(_RMS, normalized_shape, eps, is_fast(fast), None, input, weight, None)
+            if y is not None:
+                return y
         if _is_foreign(input, 0.0 if eps is None else eps):
             return F.rms_norm(input, normalized_shape, weight, eps)
     if not (_takes(input, [weight], True) and _is_tail(input, normalized_shape, weight, None)):
@@ -71,9 +74,10 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
         if has_torch_function_variadic(input, weight, bias):
             return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight,
                                          bias=bias, eps=eps, fast=fast)
-        y = _quick(_core.GROUP_NORM, num_groups, eps, fast, input, weight, bias)
-        if y is not None:
-            return y
+        if not is_dynamo_compiling():
+            y = eager_norm(_GROUP, num_groups, eps, is_fast(fast), None, input, weight, bias)
+            if y is not None:
+                return y
         if _is_foreign(input, eps):
             return F.group_norm(input, num_groups, weight, bias, eps)
     if not (_takes(input, [weight, bias], False) and _has_groups(input, num_groups, weight, bias)):
@@ -95,9 +99,10 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
             return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean=running_mean, running_var=running_var, weight=weight, bias=bias,
                                          use_input_stats=use_input_stats, momentum=momentum, eps=eps, fast=fast)
-        y = _quick_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast)
-        if y is not None:
-            return y
+        if not is_dynamo_compiling():
+            y = _eager_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast)
+            if y is not None:
+                return y
         if _is_foreign(input, eps, momentum):
             return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
     if not (_takes(input, [weight, bias, running_mean, running_var], False) and input.dim() >= 3
@@ -133,9 +138,9 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
             return handle_torch_function(batch_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
-        if training or running_mean is not None:
-            y = _quick(_core.BATCH_NORM, None, eps, fast, input, weight, bias, (running_mean, running_var),
-                       momentum if training and running_mean is not None else None)
+        if not is_dynamo_compiling() and (training or running_mean is not None):
+            y = eager_norm(_BATCH, None, eps, is_fast(fast), momentum if training and running_mean is not None else None,
+                           input, weight, bias, running_mean, running_var)
             if y is not None:
                 return y
         if _is_foreign(input, eps, momentum):
@@ -164,26 +169,14 @@ def _is_foreign(input, *numbers_given):
         type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
-def _quick(code, shape, eps, fast, input, weight, bias, statistics=(), momentum=None):
-    """y of ordinary dense tensors in eager mode, by the shortest way; None where something about it is special."""
-    if is_dynamo_compiling() or type(input) not in PLAIN_TYPES or not no_mode_is_on():
-        return None
-    how = code, shape, eps, is_fast(fast), momentum
-    if not records(input, weight, bias):
-        return _core.tensor_norm((input, weight, bias, *statistics), how)
-    if not input.is_contiguous():
-        return None
-    return TensorNorm.record(input, weight, bias, how, *statistics)
-
-
-def _quick_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast):
-    """_quick for it: group norm of single channels, or batch norm by given statistics. None: the same."""
+def _eager_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast):
+    """eager_norm for it: group norm of single channels, or batch norm by given statistics. None: the same."""
     if type(input) not in PLAIN_TYPES or input.dim() < 3:
         return None
     if not use_input_stats and running_mean is not None:
-        return _quick(_core.BATCH_NORM, None, eps, fast, input, weight, bias, (running_mean, running_var))
+        return eager_norm(_BATCH, None, eps, is_fast(fast), None, input, weight, bias, running_mean, running_var)
     if use_input_stats and running_mean is running_var is None and input.shape[2:].numel() != 1:
-        return _quick(_core.GROUP_NORM, input.size(1), eps, fast, input, weight, bias)
+        return eager_norm(_GROUP, input.size(1), eps, is_fast(fast), None, input, weight, bias)
     return None
 
 
