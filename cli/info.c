@@ -44,8 +44,8 @@ static int read_cache(int index, const char *name, char word[32]) {
     return found;
 }
 
-/* As the kernel has them for one core, data and unified; all of them or none. Not from sysconf: for some processors glibc
- * gives the third level of all of their dies together, of which a core reaches one. */
+/* As the kernel has them for one core, data and unified; all of them or none. Not from sysconf: for some processors
+ * glibc gives the third level of all of their dies together, of which a core reaches one. */
 static void print_caches(void) {
     char type[32], level[32], size[32], row[128] = "";
     for (int i = 0; read_cache(i, "type", type) && read_cache(i, "level", level) && read_cache(i, "size", size); i++) {

@@ -1,20 +1,11 @@
 #include "case_run.h"
+#include "case_check.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct variant {
-    const char *name;
-    int level;
-    int workspace; /* level 2: plan and execute instead of the one call */
-    int in_place;  /* y = x, dx = dy */
-    int mirrored;  /* inputs stored backwards, strides negated */
-    int saved;     /* the backward pass gets the forward pass's mean and rstd */
-} variant;
 
 static const variant variants[] = {
     {"level 2, one call", 2, 0, 0, 0, 0}, {"level 2, plan and workspace", 2, 1, 0, 0, 0},
@@ -22,55 +13,14 @@ static const variant variants[] = {
     {"level 2, saved statistics", 2, 1, 0, 0, 1}, {"level 1", 1, 0, 0, 0, 0},
     {"level 1, workspace", 1, 1, 0, 0, 0}, {"level 1, in place", 1, 1, 1, 0, 0}};
 
-/* A case while it runs. */
-typedef struct runner {
-    const layer_case *item;
-    case_totals *totals;
-    const variant *variant;
-    lnorm_pass pass;
-    case_geometry geometry;
-    case_shape shape[CASE_SLOTS];
-    int64_t strides[CASE_FIRST_RESULT][LNORM_MAX_NDIM];
-    int64_t count[CASE_SLOTS]; /* elements; of a strided x those of the storage */
-    case_buffer buffer[CASE_SLOTS];
-    case_buffer *at[CASE_SLOTS]; /* where a result is written: its buffer, or in place an input's */
-    uint64_t input_digest[CASE_FIRST_RESULT];
-    uint64_t digest[CASE_SLOTS]; /* of the first run, which all others must equal */
-    int has_digest[CASE_SLOTS];
-    int layout; /* what the inputs hold now: 0 as listed, 1 mirrored, -1 something was written over one */
-} runner;
-
-__attribute__((format(printf, 2, 3))) static void fail(runner *r, const char *format, ...) {
-    enum { SHOWN = 25 };
-    va_list arguments;
-    if (++r->totals->failures > SHOWN || r->totals->quiet)
-        return;
-    fprintf(stderr, "FAILED %s.json, case %s, %s: ", r->totals->file, r->item->id,
-            r->variant ? r->variant->name : "before any run");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "\n");
-    if (r->totals->failures == SHOWN)
-        fprintf(stderr, "(more failures of %s.json are counted, not shown)\n", r->totals->file);
-}
-
 /* ---- what a pass reads and writes -------------------------------------------------------------------------------- */
-
-static int has_input(const runner *r, enum case_slot slot) {
-    return r->item->input[slot].present || r->item->generator[slot].present;
-}
-
-static int is_gradient(enum case_slot slot) {
-    return slot >= CASE_DX;
-}
 
 /* Forward passes give every statistic there is; gradients exist where the case expects them. */
 static int writes(const runner *r, enum case_slot slot) {
     if (r->item->status != LNORM_OK)
         return slot == CASE_Y;
     if (r->pass != LNORM_FORWARD)
-        return is_gradient(slot) && r->item->expect[slot].array.present;
+        return case_is_gradient(slot) && r->item->expect[slot].array.present;
     return slot == CASE_Y || slot == CASE_RSTD || (slot == CASE_MEAN && r->item->kind != LNORM_RMS_NORM);
 }
 
@@ -86,7 +36,7 @@ static int fill_input(runner *r, enum case_slot slot, int mirrored) {
         double value = array->present ? array->value[i] : case_generate(generator, (uint64_t)i, scale);
         uint64_t bits;
         if (!case_encode(element, value, &bits)) {
-            fail(r, "%s[%" PRId64 "] = %a is no value of its type", case_slot_name[slot], i, value);
+            case_fail(r, "%s[%" PRId64 "] = %a is no value of its type", case_slot_name[slot], i, value);
             return 0;
         }
         case_store(element, r->buffer[slot].data, mirrored ? count - 1 - i : i, bits);
@@ -99,7 +49,7 @@ static int fill_inputs(runner *r) {
     if (r->layout == r->variant->mirrored)
         return 1;
     for (int slot = 0; slot < CASE_FIRST_RESULT; slot++)
-        if (has_input(r, (enum case_slot)slot) && !fill_input(r, (enum case_slot)slot, r->variant->mirrored))
+        if (case_has_input(r, (enum case_slot)slot) && !fill_input(r, (enum case_slot)slot, r->variant->mirrored))
             return 0;
     r->layout = r->variant->mirrored;
     return 1;
@@ -187,7 +137,7 @@ static void describe(runner *r, level_2 *call) {
         enum case_slot slot = (enum case_slot)i;
         int saved = call->op.statistics == LNORM_SAVED &&
                     (slot == CASE_RSTD || (slot == CASE_MEAN && r->item->kind != LNORM_RMS_NORM));
-        if (slot < CASE_FIRST_RESULT && has_input(r, slot))
+        if (slot < CASE_FIRST_RESULT && case_has_input(r, slot))
             describe_input(r, call, slot);
         else if (slot >= CASE_FIRST_RESULT && (writes(r, slot) || saved))
             describe_result(r, call, slot);
@@ -202,10 +152,10 @@ static void check_plan(runner *r, const lnorm_plan *plan, const level_2 *call, l
     if (status != LNORM_OK) {
         if (lnorm_execute(plan, &call->io, NULL) != status || lnorm_plan_workspace(plan) != 0 ||
             lnorm_plan_groups(plan) != 0)
-            fail(r, "a plan that failed does not stay failed");
+            case_fail(r, "a plan that failed does not stay failed");
     } else if (lnorm_plan_groups(plan) != r->geometry.groups ||
                lnorm_plan_group_size(plan) != r->geometry.group_size)
-        fail(r, "the plan has %" PRId64 " groups of %" PRId64 ", not %" PRId64 " of %" PRId64,
+        case_fail(r, "the plan has %" PRId64 " groups of %" PRId64 ", not %" PRId64 " of %" PRId64,
              lnorm_plan_groups(plan), lnorm_plan_group_size(plan), r->geometry.groups, r->geometry.group_size);
 }
 
@@ -225,7 +175,7 @@ static lnorm_status execute_plan(runner *r, level_2 *call, lnorm_error *error) {
     if (status == LNORM_OK)
         status = lnorm_execute(&plan, &call->io, NULL);
     if (!case_buffer_intact(&workspace))
-        fail(r, "bytes around the workspace were written");
+        case_fail(r, "bytes around the workspace were written");
     case_buffer_free(&workspace);
     return status;
 }
@@ -243,7 +193,7 @@ static lnorm_status run_level_1(runner *r) {
     call.rows = r->geometry.groups;
     call.cols = r->geometry.group_size;
     for (int slot = 0; slot < CASE_FIRST_RESULT; slot++)
-        if (has_input(r, (enum case_slot)slot))
+        if (case_has_input(r, (enum case_slot)slot))
             call.in[slot] = r->buffer[slot].data;
     for (int slot = CASE_FIRST_RESULT; slot < CASE_SLOTS; slot++)
         if (writes(r, (enum case_slot)slot))
@@ -259,95 +209,9 @@ static lnorm_status run_level_1(runner *r) {
     }
     lnorm_status status = case_level_1_backward(&call);
     if (workspace.memory && !case_buffer_intact(&workspace))
-        fail(r, "bytes around the workspace were written");
+        case_fail(r, "bytes around the workspace were written");
     case_buffer_free(&workspace);
     return status;
-}
-
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
-
-/* tolerance_abs of the README: for gradients 2 units of the statistics' type, 2^-23 for f32, times a scale (the largest
- * sum of term magnitudes times 1 + |mean|*rstd), because mean and rstd arrive rounded. Recomputed statistics are f64,
- * so only f64 rounding is left of it, on the same scale. With u = 2^-53, N < 2^13 and kappa = mean^2/variance <= 64:
- * S and Q end chains of h <= 16 + 4 + 5 = 25 additions, so v = Q/N - m*m is off by at most about
- * (h*(1 + 64) + 2*h*64) u*v < 5000 u*v and r by 2500 u; x^hat by that and (h + 2)*8 u from the mean, below 2750 u; dx
- * takes r once and x^hat twice (in c2 and beside it): 3*2750 u < 2^13.1 u; above kappa 64, and for short groups, path B
- * leaves less. 2^14 u = 2^-39 = 2^-16 * 2^-23. */
-static double tolerance_abs(const runner *r, enum case_slot slot) {
-    const case_expectation *expect = &r->item->expect[slot];
-    int recomputed = is_gradient(slot) && !r->variant->saved && r->item->element[CASE_RSTD] == CASE_F32;
-    if (!expect->has_tolerance_abs)
-        return -1;
-    return recomputed ? expect->tolerance_abs * 0x1p-16 : expect->tolerance_abs;
-}
-
-static void check_value(runner *r, enum case_slot slot, int64_t position, double value) {
-    enum case_element element = r->item->element[slot];
-    uint64_t expected, got = case_load(element, r->at[slot]->data, position);
-    if (!case_encode(element, value, &expected)) {
-        fail(r, "the expectation %s[%" PRId64 "] = %a is no value of its type", case_slot_name[slot], position, value);
-        return;
-    }
-    r->totals->compared++;
-    if (!case_passes(element, expected, got, r->item->expect[slot].tolerance_ulp, tolerance_abs(r, slot)))
-        fail(r, "%s[%" PRId64 "] expected %a, got %a, %" PRIu64 " ulp apart", case_slot_name[slot], position, value,
-             case_decode(element, got), case_distance(element, expected, got));
-}
-
-static void check_result(runner *r, enum case_slot slot) {
-    const case_expectation *expect = &r->item->expect[slot];
-    if (!expect->array.present)
-        return;
-    if (!expect->index && expect->array.count != r->count[slot]) {
-        fail(r, "%s: %" PRId64 " expectations for %" PRId64 " elements", case_slot_name[slot], expect->array.count,
-             r->count[slot]);
-        return;
-    }
-    for (int64_t i = 0; i < expect->array.count; i++) {
-        int64_t position = expect->index ? expect->index[i] : i;
-        if (position < 0 || position >= r->count[slot])
-            fail(r, "%s: index %" PRId64 " is out of range", case_slot_name[slot], position);
-        else if (!expect->array.any[i])
-            check_value(r, slot, position, expect->array.value[i]);
-    }
-}
-
-/* One result, the same bits from every run. Saved statistics are other inputs: their gradients are not compared. */
-static void check_same_bits(runner *r, enum case_slot slot) {
-    if (r->variant->saved && is_gradient(slot))
-        return;
-    uint64_t digest = case_digest(r->item->element[slot], r->at[slot]->data, r->count[slot]);
-    if (r->has_digest[slot] && r->digest[slot] != digest)
-        fail(r, "%s has other bits than in the first run", case_slot_name[slot]);
-    r->digest[slot] = digest;
-    r->has_digest[slot] = 1;
-}
-
-static void check_memory(runner *r) {
-    for (int i = 0; i < CASE_SLOTS; i++) {
-        enum case_slot slot = (enum case_slot)i;
-        if (r->buffer[slot].memory && !case_buffer_intact(&r->buffer[slot]))
-            fail(r, "bytes around %s were written", case_slot_name[slot]);
-        int replaced = r->at[CASE_Y] == &r->buffer[slot] || r->at[CASE_DX] == &r->buffer[slot];
-        if (slot < CASE_FIRST_RESULT && has_input(r, slot) && !replaced &&
-            case_digest(r->item->element[slot], r->buffer[slot].data, r->count[slot]) != r->input_digest[slot])
-            fail(r, "the input %s was written", case_slot_name[slot]);
-    }
-}
-
-static void check_error(runner *r, lnorm_status status, const lnorm_error *error) {
-    const layer_case *item = r->item;
-    if (status != item->status)
-        fail(r, "expected the error \"%s\", got \"%s\" (%s)", lnorm_status_string(item->status),
-             lnorm_status_string(status), error->message);
-    if (!case_buffer_untouched(&r->buffer[CASE_Y]))
-        fail(r, "y was written in spite of the error");
-    if (r->variant->level != 2)
-        return;
-    if (error->status != status || !error->message[0])
-        fail(r, "the error has status %d and message \"%s\"", (int)error->status, error->message);
-    if (item->message && !strstr(error->message, item->message))
-        fail(r, "the message \"%s\" does not contain \"%s\"", error->message, item->message);
 }
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
@@ -360,16 +224,16 @@ static void run_pass(runner *r, lnorm_pass pass) {
     place_results(r);
     lnorm_status status = r->variant->level == 1 ? run_level_1(r) : run_level_2(r, &error);
     if (r->item->status != LNORM_OK)
-        check_error(r, status, &error);
+        case_check_error(r, status, &error);
     else if (status != LNORM_OK)
-        fail(r, "\"%s\": %s", lnorm_status_string(status), error.message);
+        case_fail(r, "\"%s\": %s", lnorm_status_string(status), error.message);
     else
         for (int slot = CASE_FIRST_RESULT; slot < CASE_SLOTS; slot++)
             if (writes(r, (enum case_slot)slot)) {
-                check_result(r, (enum case_slot)slot);
-                check_same_bits(r, (enum case_slot)slot);
+                case_check_result(r, (enum case_slot)slot);
+                case_check_same_bits(r, (enum case_slot)slot);
             }
-    check_memory(r);
+    case_check_memory(r);
     for (int slot = CASE_FIRST_RESULT; slot < CASE_SLOTS; slot++)
         r->at[slot] = &r->buffer[slot];
 }
@@ -381,14 +245,14 @@ static int fits(const runner *r, const variant *v) {
         return 0;
     if (item->status != LNORM_OK)
         return !v->in_place && !v->mirrored && !v->saved && !(v->level == 1 && v->workspace);
-    if (v->level == 1 && v->workspace && !v->in_place && !has_input(r, CASE_DY))
+    if (v->level == 1 && v->workspace && !v->in_place && !case_has_input(r, CASE_DY))
         return 0;
     if (item->size == CASE_HUGE) /* half the memory: y takes x's place */
         return v->in_place;
     if (v->in_place && (!small || item->strides.present || item->element[CASE_X] != item->element[CASE_Y] ||
                         item->double_backward)) /* whose outputs need memory of their own */
         return 0;
-    if (v->saved && (!small || !has_input(r, CASE_DY) || item->double_backward))
+    if (v->saved && (!small || !case_has_input(r, CASE_DY) || item->double_backward))
         return 0;
     return !v->mirrored || small;
 }
@@ -397,7 +261,7 @@ static void run_variant(runner *r, const variant *v) {
     r->variant = v;
     if (!r->item->double_backward)
         run_pass(r, LNORM_FORWARD);
-    if (r->item->status == LNORM_OK && has_input(r, CASE_DY))
+    if (r->item->status == LNORM_OK && case_has_input(r, CASE_DY))
         run_pass(r, r->item->double_backward ? LNORM_DOUBLE_BACKWARD : LNORM_BACKWARD);
 }
 
@@ -431,7 +295,7 @@ static int lay_out(runner *r) {
             memcpy(r->strides[slot], item->strides.extent, sizeof item->strides.extent);
             r->count[slot] = item->input[slot].count;
         } else if (item->input[slot].present && item->input[slot].count != r->count[slot]) {
-            fail(r, "%s lists %" PRId64 " values for %" PRId64 " elements", case_slot_name[slot],
+            case_fail(r, "%s lists %" PRId64 " values for %" PRId64 " elements", case_slot_name[slot],
                  item->input[slot].count, r->count[slot]);
             return 0;
         }
@@ -441,7 +305,7 @@ static int lay_out(runner *r) {
 
 static int needs_memory(const runner *r, enum case_slot slot) {
     if (slot < CASE_FIRST_RESULT)
-        return has_input(r, slot);
+        return case_has_input(r, slot);
     if (slot == CASE_Y)
         return r->item->size != CASE_HUGE; /* runs in place */
     return slot == CASE_MEAN || slot == CASE_RSTD || r->item->expect[slot].array.present;
@@ -505,7 +369,7 @@ void case_run(const layer_case *item, int number, enum case_size largest, case_t
                 run_variant(r, &variants[i]);
         for (int slot = CASE_FIRST_RESULT; slot < CASE_SLOTS; slot++)
             if (item->expect[slot].array.present && !r->has_digest[slot])
-                fail(r, "%s is expected and no run gave it", case_slot_name[slot]);
+                case_fail(r, "%s is expected and no run gave it", case_slot_name[slot]);
     }
     for (int slot = 0; slot < CASE_SLOTS; slot++)
         case_buffer_free(&r->buffer[slot]);

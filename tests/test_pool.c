@@ -3,16 +3,15 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "pool_system.h"
 #include "refusal.h"
 
-#include <errno.h>
 #include <fenv.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -21,81 +20,6 @@
 
 static const int32_t thread_counts[] = {1, 2, 3, 8};
 enum { COUNTS = sizeof thread_counts / sizeof *thread_counts };
-
-/* Threads that may still be created; how many have been; how many have begun, and not come to their end. */
-static atomic_int may_create = INT_MAX, created, alive;
-
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
-
-typedef struct life {
-    void *(*run)(void *);
-    void *argument;
-} life;
-
-static void *live(void *argument) {
-    life own = *(life *)argument;
-    void *result;
-    free(argument);
-    result = own.run(own.argument);
-    usleep(20000); /* who does not wait for it finds it alive */
-    alive--;
-    return result;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
-    life *own;
-    int failed;
-    if (may_create-- <= 0)
-        return EAGAIN;
-    own = malloc(sizeof *own);
-    if (!own)
-        return EAGAIN;
-    *own = (life){run, argument};
-    created++;
-    alive++;
-    failed = __real_pthread_create(thread, attributes, live, own);
-    if (failed) {
-        fprintf(stderr, "this test needs 8 threads; the system refuses one: %s\n", strerror(failed));
-        created--;
-        alive--;
-        free(own);
-    }
-    return failed;
-}
-
-/* A system without memory for attributes, with small stacks, that knows no affinity. */
-static int no_attributes, no_affinity;
-static size_t usual_stack, asked_stack; /* 0: the system's own; not asked for */
-
-int __real_pthread_attr_init(pthread_attr_t *attributes);
-int __wrap_pthread_attr_init(pthread_attr_t *attributes);
-int __real_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size);
-int __wrap_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size);
-int __real_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size);
-int __wrap_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size);
-int __real_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
-int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
-
-int __wrap_pthread_attr_init(pthread_attr_t *attributes) {
-    return no_attributes ? ENOMEM : __real_pthread_attr_init(attributes);
-}
-
-int __wrap_pthread_attr_getstacksize(const pthread_attr_t *attributes, size_t *size) {
-    int failed = __real_pthread_attr_getstacksize(attributes, size);
-    if (usual_stack)
-        *size = usual_stack;
-    return failed;
-}
-
-int __wrap_pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size) {
-    asked_stack = size;
-    return __real_pthread_attr_setstacksize(attributes, size);
-}
-
-int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set) {
-    return no_affinity ? -1 : __real_sched_getaffinity(process, size, set);
-}
 
 /* -- Jobs --------------------------------------------------------------------------------------------------------- */
 

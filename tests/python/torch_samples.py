@@ -13,6 +13,10 @@ NAMES = ("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm")
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
+def assert_equal(got, expected):
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+
+
 def op_info(name):
     found = [op for op in op_db if op.name == f"nn.functional.{name}" and not op.variant_test_name]
     assert len(found) == 1
