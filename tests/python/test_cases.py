@@ -10,7 +10,7 @@ from exact_cases import DTYPES, all_cases, input_of, numbers, wrong
 import lnorm
 
 ERRORS = {"invalid_argument": ValueError, "shape_mismatch": ValueError, "unsupported_dtype": TypeError}
-# What recomputed statistics leave of the tolerance for gradients; derived in tests/case_run.c.
+# What recomputed statistics leave of the tolerance for gradients; derived in tests/case_check.c.
 RECOMPUTED = 2.0**-16
 LARGE = os.environ.get("LNORM_CASES") == "large"
 CASES = list(all_cases(("medium", "large") if LARGE else ("medium",)))
