@@ -101,8 +101,8 @@ def main():
     ours, ours_seen = recorded(model, batch)
     alone = same_alone(model, ours_seen)
 
-    print(f"{replaced} layer norms, {len(texts)} texts, {present.sum()} tokens; PyTorch {torch.__version__}, onnxruntime "
-          f"{onnxruntime.__version__}")
+    print(f"{replaced} layer norms, {len(texts)} texts, {present.sum()} tokens; PyTorch {torch.__version__}, "
+          f"onnxruntime {onnxruntime.__version__}")
     print(f"{'layer norm':<44}{'PyTorch':>24}{'ONNX Runtime':>24}{'lnorm':>24}")
     print(f"{'':<44}" + f"{'largest':>13}{'<= 0.5 ulp':>11}" * 3)
     good = replaced == len(norms)
@@ -115,8 +115,8 @@ def main():
     cosines = smallest_cosine(usual, ours), smallest_cosine(usual, values["sentence"])
     print(f"smallest cosine of a text's vector to PyTorch's: lnorm 1 - {1 - cosines[0]:.1e}, ONNX Runtime 1 - "
           f"{1 - cosines[1]:.1e}")
-    print(f"layer norms with the same bits for each text alone and in the batch of {len(texts)}: PyTorch {usual_alone}, "
-          f"lnorm {alone}")
+    print(f"layer norms with the same bits for each text alone and in the batch of {len(texts)}: "
+          f"PyTorch {usual_alone}, lnorm {alone}")
     return 0 if good and alone == len(norms) and cosines[0] > 0.999999 else 1
 
 

@@ -308,7 +308,7 @@ typedef enum lnorm_statistics { LNORM_COMPUTED = 0, LNORM_SAVED, LNORM_CONSTANT 
  *   LNORM_FAST      forward and backward of f32, f16, bf16: what is one per element in f32. Its bits are fixed, too.
  *                   y is within 24 ulp of f32 (of f16 0.56, of bf16 0.51) of the scale under "Accuracy"; statistics,
  *                   gradients and what may overflow: [ARITH] section 22. Constant groups give the bias. Other passes,
- *                   f64 input and groups of at most 16 elements are as with LNORM_ACCURATE: asking for it never fails. */
+ *                   f64 input and groups of at most 16 elements are as with LNORM_ACCURATE: asking never fails. */
 typedef enum lnorm_arithmetic { LNORM_ACCURATE = 0, LNORM_FAST } lnorm_arithmetic;
 
 /* An operation. Start from LNORM_OP_INIT: layer norm over the last axis, forward, eps 1e-5. */

@@ -39,13 +39,14 @@ static void check_value(runner *r, enum case_slot slot, int64_t position, double
     enum case_element element = r->item->element[slot];
     uint64_t expected, got = case_load(element, r->at[slot]->data, position);
     if (!case_encode(element, value, &expected)) {
-        case_fail(r, "the expectation %s[%" PRId64 "] = %a is no value of its type", case_slot_name[slot], position, value);
+        case_fail(r, "the expectation %s[%" PRId64 "] = %a is no value of its type", case_slot_name[slot], position,
+                  value);
         return;
     }
     r->totals->compared++;
     if (!case_passes(element, expected, got, r->item->expect[slot].tolerance_ulp, tolerance_abs(r, slot)))
-        case_fail(r, "%s[%" PRId64 "] expected %a, got %a, %" PRIu64 " ulp apart", case_slot_name[slot], position, value,
-             case_decode(element, got), case_distance(element, expected, got));
+        case_fail(r, "%s[%" PRId64 "] expected %a, got %a, %" PRIu64 " ulp apart", case_slot_name[slot], position,
+                  value, case_decode(element, got), case_distance(element, expected, got));
 }
 
 void case_check_result(runner *r, enum case_slot slot) {

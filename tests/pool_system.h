@@ -1,5 +1,5 @@
-/* The system beneath the pool, which the linker puts in the C library's place (--wrap): it counts threads, refuses them,
- * lacks memory, stacks or an affinity. */
+/* The system beneath the pool, which the linker puts in the C library's place (--wrap): it counts threads, refuses
+ * them, lacks memory, stacks or an affinity. */
 #ifndef POOL_SYSTEM_H
 #define POOL_SYSTEM_H
 

@@ -61,8 +61,8 @@ def run_sessions(program):
 def compile_pieces():
     pieces = [text.replace("#include <lnorm.h>\n", "") for language, text in BLOCKS if language == "c"]
     source = PROGRAM_OF_PIECES % tuple(pieces)
-    command = [os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-fsyntax-only",
-               "-xc", "-"]
+    command = [os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+               f"-I{ROOT}/include", "-xc", "-"]
     return subprocess.run(command, input=source, text=True, encoding="utf-8").returncode
 
 

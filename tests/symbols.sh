@@ -33,7 +33,8 @@ nm -g --defined-only "$static" | awk 'NF == 3 && $3 !~ /^lnorm_/ { print $3 }' >
 : >"$work/empty"
 same "global names that do not begin with lnorm_" "$work/foreign" "$work/empty"
 
-# The objects in writable memory are the dispatch pointer and what pools know of forks. (.data.rel.ro is read-only once the program has started.)
+# The objects in writable memory are the dispatch pointer and what pools know of forks. (.data.rel.ro is read-only once
+# the program has started.)
 objdump -t "$static" | awk -F '\t' 'NF == 2 { n = split($1, left, " "); split($2, right, " ")
     if (left[n] ~ /^(\.data|\.bss|\*COM\*|\.tdata|\.tbss)/ && left[n] !~ /^\.data\.rel\.ro/ && right[2] !~ /^\./)
         print right[2] }' >"$work/mutable"
@@ -53,7 +54,8 @@ nm "$static" | awk '/:$/ { object = $1 } $1 == "U" && $2 !~ /^lnorm_/ { print ob
         pthread_cond_signal pthread_cond_broadcast; do echo "pool.c.o: $name"; done)" |
     sed 's/.* //; s/^__\(.*\)_chk$/\1/' |
     grep -v '^_GLOBAL_OFFSET_TABLE_$\|^__stack_chk_fail$' | sort -u >"$work/asked"
-printf '%s\n' fegetenv fesetenv frexp getenv ldexp memcpy memmove memset snprintf sqrt strcmp strlen vsnprintf >"$work/allowed"
+printf '%s\n' fegetenv fesetenv frexp getenv ldexp memcpy memmove memset snprintf sqrt strcmp strlen vsnprintf \
+    >"$work/allowed"
 comm -23 "$work/asked" "$work/allowed" >"$work/surplus"
 same "functions of the C library (<) that the core has no need for" "$work/surplus" "$work/empty"
 exit $status

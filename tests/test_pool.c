@@ -43,8 +43,8 @@ static int each_once(const lnorm_executor *executor, int64_t count) {
     return right;
 }
 
-/* Two tasks that end only when both have begun, so that there must be two threads. One thread alone would take one after
- * the other: the first gives up, after a minute of sleep at least, and does not meet the second. */
+/* Two tasks that end only when both have begun, so that there must be two threads. One thread alone would take one
+ * after the other: the first gives up, after a minute of sleep at least, and does not meet the second. */
 typedef struct meeting {
     atomic_int begun, met;
 } meeting;
@@ -387,8 +387,8 @@ static long cost_of_a_pause(void) {
     return (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
 }
 
-/* One spinning thread would take its share of every pause. In one pause alone, on a loaded machine, threads may still be
- * on their way to sleep, and a virtual processor's clock goes on while it is not there. */
+/* One spinning thread would take its share of every pause. In one pause alone, on a loaded machine, threads may still
+ * be on their way to sleep, and a virtual processor's clock goes on while it is not there. */
 static void test_idle_costs_nothing(void **state) {
     lnorm_pool *pool = pool_of(8);
     int idle = 0;

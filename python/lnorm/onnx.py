@@ -228,8 +228,8 @@ def replace(model, *, library=False):
 
     library=True: every LayerNormalization and RMSNormalization, of any element type, for liblnorm_ort. library=False:
     every LayerNormalization of float32 whose types shape inference tells, for operators written in Python. Nodes that
-    give a Mean or InvStdDev of another type than float32 (stash_type) stay. The model then runs in ONNX Runtime sessions made with register()'s options;
-    register needs the same choice.
+    give a Mean or InvStdDev of another type than float32 (stash_type) stay. The model then runs in ONNX Runtime
+    sessions made with register()'s options; register needs the same choice.
     """
     import onnx
 

@@ -379,8 +379,8 @@ class Explain(ProgramTest):
 
     def test_refusals(self):
         result = self.refuse(1, "", "explain", "4,2,3", "--normalized-shape", "2")
-        self.assertEqual(result.error, "lnorm explain: --normalized-shape 2: Given normalized_shape=[2], expected input "
-                                       "with shape [*, 2], but got input of size[4, 2, 3]\n")
+        self.assertEqual(result.error, "lnorm explain: --normalized-shape 2: Given normalized_shape=[2], expected "
+                                       "input with shape [*, 2], but got input of size[4, 2, 3]\n")
         for status, message, arguments in [
                 (2, "an argument is missing; expected SHAPE|FILE", ()),
                 (2, "3: one argument too many", ("4,2", "3")),

@@ -31,8 +31,8 @@ class Info(ProgramTest):
 
     def test_a_set_that_is_not_there(self):
         result = self.run_lnorm("info", environment={"LNORM_ISA": "nonsense"})
-        self.assertEqual((result.status, result.error), (1, "lnorm info: LNORM_ISA: expected an instruction set that is "
-                                                            "available, got 'nonsense'\n"))
+        self.assertEqual((result.status, result.error), (1, "lnorm info: LNORM_ISA: expected an instruction set that "
+                                                            "is available, got 'nonsense'\n"))
         self.assertRegex(result.out.decode(), r"(?m)^chosen +none, by LNORM_ISA$")
 
     @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "no affinity here")

@@ -61,7 +61,8 @@ class Usage(ProgramTest):
                 ("lnorm explain: -a: expected a value (LIST) after it\n", ("explain", "4,2", "-a")),
                 ("lnorm explain: --bf16=1: takes no value\n", ("explain", "4,2", "--bf16=1")),
                 ("lnorm explain: --axes: given twice\n", ("explain", "4,2", "--axes", "1", "-a", "0")),
-                ("lnorm explain: --axes: expected at most 16 integers, as 2,3, got '1,'", ("explain", "4,2", "-a", "1,")),
+                ("lnorm explain: --axes: expected at most 16 integers, as 2,3, got '1,'",
+                 ("explain", "4,2", "-a", "1,")),
                 ("lnorm explain: --normalized-shape: expected at most 16 integers >= 0, as 2,3, got '-2'",
                  ("explain", "4,2", "-s", "-2")),
                 ("lnorm explain: --axes: expected at most 16 integers, as 2,3, got ''", ("explain", "4,2", "--axes=")),
@@ -72,7 +73,8 @@ class Usage(ProgramTest):
                  ("explain", "4,2", "--op", "group", "-g", "0")),
                 ("lnorm explain: --groups: expected an integer from 1 on, got '2.0'",
                  ("explain", "4,2", "--op", "group", "-g", "2.0")),
-                ("lnorm info: x: one argument too many; expected [OPTION]...\nTry 'lnorm info --help'.\n", ("info", "x"))]:
+                ("lnorm info: x: one argument too many; expected [OPTION]...\nTry 'lnorm info --help'.\n",
+                 ("info", "x"))]:
             result = self.refuse(2, message, *arguments)
             self.assertRegex(result.error, r"\nTry 'lnorm (\w+ )?--help'\.\n$")
 
