@@ -8,7 +8,7 @@
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   tensors.c     norms of PyTorch's tensors: the short way to the library
- *   eager.c       whether a call may take it, and whether it is recorded
+ *   eager.c       which calls take it, and autograd's record of them
  *   explain.c     the drawings of the program's `explain`
  *   module.c      the module
  *
@@ -152,7 +152,8 @@ void keep(PyObject **where, PyObject *object);
 PyObject *set_eager(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-extern const char set_eager_doc[], eager_norm_doc[], tensor_norm_forward_doc[];
+PyObject *tensor_norm_apply(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char set_eager_doc[], eager_norm_doc[], tensor_norm_forward_doc[], tensor_norm_apply_doc[];
 
 /* ---- explain.c --------------------------------------------------------------------------------------------------- */
 

@@ -2,23 +2,32 @@
  * is not certain is left to the caller: None is returned. */
 #include "core.h"
 
-static PyObject *included_keys, *quiet, *forward_ad, *grad_enabled, *record;
-static PyObject *raw_repr, *current_level, *requires_grad, *to_save, *how_name;
+static PyObject *included_keys, *quiet, *forward_ad, *grad_enabled, *record, *other_backward;
+static PyObject *raw_repr, *current_level, *requires_grad, *to_save, *how_name, *saved_tensors, *needs_input_grad;
 
 const char set_eager_doc[] =
     "set_eager(included_keys, quiet, forward_ad, grad_enabled, record, /)\n--\n\n"
-    "What eager_norm goes by: the function that gives this thread's dispatch keys, a frozenset of those (raw_repr) under\n"
-    "which no mode is on, the module torch.autograd.forward_ad, the function that says whether gradients are recorded,\n"
-    "and the one that records a norm: record(x, weight, bias, how, *statistics), with how as in tensor_norm.";
+    "What eager_norm goes by: the function that gives this thread's dispatch keys, a frozenset of those (raw_repr)\n"
+    "under which no mode is on, the module torch.autograd.forward_ad, the function that says whether gradients are\n"
+    "recorded, and the one that records a norm: record(x, weight, bias, how, *statistics), with how as in tensor_norm.";
+
+static int intern_names(void) {
+    static const struct name {
+        PyObject **into;
+        const char *text;
+    } names[] = {{&raw_repr, "raw_repr"},           {&current_level, "_current_level"},
+                 {&requires_grad, "requires_grad"}, {&to_save, "to_save"},
+                 {&how_name, "how"},                {&saved_tensors, "saved_tensors"},
+                 {&needs_input_grad, "needs_input_grad"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!*names[i].into && !(*names[i].into = PyUnicode_InternFromString(names[i].text)))
+            return -1;
+    return 0;
+}
 
 PyObject *set_eager(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     (void)module;
-    if (check_count(given, 5, "set_eager"))
-        return NULL;
-    if (!(raw_repr = PyUnicode_InternFromString("raw_repr")) ||
-        !(current_level = PyUnicode_InternFromString("_current_level")) ||
-        !(requires_grad = PyUnicode_InternFromString("requires_grad")) ||
-        !(to_save = PyUnicode_InternFromString("to_save")) || !(how_name = PyUnicode_InternFromString("how")))
+    if (check_count(given, 5, "set_eager") || intern_names())
         return NULL;
     keep(&included_keys, arguments[0]);
     keep(&quiet, arguments[1]);
@@ -37,7 +46,7 @@ static int is_true(PyObject *answer) {
     return truth;
 }
 
-/* Nothing watches this thread: no tracer, transform or mode, which all add dispatch keys, and no level of forward mode. */
+/* Nothing watches this thread: no tracer, transform or mode, which all add dispatch keys; no level of forward mode. */
 static int no_mode_is_on(void) {
     PyObject *keys = PyObject_CallNoArgs(included_keys);
     PyObject *number = keys ? PyObject_CallMethodObjArgs(keys, raw_repr, NULL) : NULL;
@@ -83,39 +92,85 @@ static PyObject *computed(PyObject *const *arguments, PyObject *how, Py_ssize_t 
     return y;
 }
 
-/* 1 where there is a momentum: mean and variance are updated, and are not operands. */
-static int updates(PyObject *how) {
-    return PyTuple_Check(how) && PyTuple_Size(how) > MOMENTUM && PyTuple_GetItem(how, MOMENTUM) != Py_None;
-}
-
 const char tensor_norm_forward_doc[] =
     "tensor_norm_forward(ctx, x, weight, bias, how[, mean, variance], /)\n--\n\n"
-    "tensor_norm as the forward of an autograd.Function, which saves what tensor_norm_backward takes. (to_save is what\n"
-    "ctx.save_for_backward sets.)";
+    "tensor_norm as the forward pass of an autograd.Function, which saves the first argument of tensor_norm_backward.";
 
+/* What the gradients are computed from. Each tensor more costs as much as a short row: of the bias nothing counts but
+ * shape and type, which are the weight's. Running statistics, of which there is a momentum, are not operands. */
+static PyObject *to_be_saved(PyObject *const *tensors, Py_ssize_t count, PyObject *how) {
+    PyObject *all[5] = {NULL};
+    for (Py_ssize_t i = 0; i < count; i++)
+        all[i] = tensors[i];
+    if (all[1] != Py_None)
+        all[2] = Py_None;
+    return tuple_of(all, PyTuple_GetItem(how, MOMENTUM) == Py_None ? count : 3);
+}
+
+/* `to_save` is what ctx.save_for_backward sets. */
 PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    enum { CTX, OPERANDS, HOW = 4, STATISTICS, ALL = 7 };
-    PyObject *operands[5], *tensors, *saved, *both[2], *y = NULL;
-    Py_ssize_t count = given == ALL ? 5 : 3;
+    enum { CTX, FIRST, HOW = 4, STATISTICS, ALL = 7 };
+    PyObject *tensors[5] = {NULL}, *operands, *saved, *y = NULL;
+    Py_ssize_t count = given - 2;
     (void)module;
     if (given != ALL && check_count(given, STATISTICS, "tensor_norm_forward"))
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
-        operands[i] = arguments[i < 3 ? OPERANDS + i : STATISTICS + i - 3];
-    tensors = both[0] = tuple_of(operands, count);
-    both[1] = arguments[HOW];
-    saved = tensors && updates(arguments[HOW]) ? tuple_of(operands, 3) : NULL;
-    if (tensors && !PyObject_SetAttr(arguments[CTX], to_save, saved ? saved : tensors) &&
+        tensors[i] = arguments[FIRST + i < HOW ? FIRST + i : FIRST + i + 1];
+    operands = tuple_of(tensors, count);
+    saved = to_be_saved(tensors, count, arguments[HOW]);
+    if (operands && saved && !PyObject_SetAttr(arguments[CTX], to_save, saved) &&
         !PyObject_SetAttr(arguments[CTX], how_name, arguments[HOW]))
-        y = tensor_norm(NULL, both, 2);
-    Py_DecRef(tensors);
+        y = tensor_norm(NULL, (PyObject *[]){operands, arguments[HOW]}, 2);
+    Py_DecRef(operands);
     Py_DecRef(saved);
     return y;
 }
 
+/* The gradients of what tensor_norm_forward has saved; None as tensor_norm_backward. */
+static PyObject *saved_gradients(PyObject *ctx, PyObject *dy) {
+    PyObject *saved = PyObject_GetAttr(ctx, saved_tensors);
+    PyObject *how = saved ? PyObject_GetAttr(ctx, how_name) : NULL;
+    PyObject *mask = how ? PyObject_GetAttr(ctx, needs_input_grad) : NULL;
+    PyObject *found = mask ? tensor_norm_backward(NULL, (PyObject *[]){saved, how, dy, mask}, 4) : NULL;
+    Py_DecRef(saved);
+    Py_DecRef(how);
+    Py_DecRef(mask);
+    return found;
+}
+
+static PyObject *apply(PyObject *ctx, PyObject *dy) {
+    if (no_mode_is_on() && !is_true(PyObject_CallNoArgs(grad_enabled))) {
+        PyObject *found = saved_gradients(ctx, dy);
+        if (found != Py_None)
+            return found;
+        Py_DecRef(found);
+    }
+    return PyObject_CallFunctionObjArgs(other_backward, ctx, dy, NULL);
+}
+
+const char tensor_norm_apply_doc[] =
+    "tensor_norm_apply(node, backward, /)\n--\n\n"
+    "The method `apply` for node, the type of ctx: tensor_norm_backward of what tensor_norm_forward has saved, or\n"
+    "backward(ctx, dy) where something watches, gradients are recorded or dy is no dense tensor.";
+
+PyObject *tensor_norm_apply(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
+    static PyMethodDef method = {"apply", apply, METH_O, NULL};
+    (void)module;
+    if (check_count(given, 2, "tensor_norm_apply"))
+        return NULL;
+    if (!PyType_Check(arguments[0])) {
+        PyErr_Format(PyExc_TypeError, "node: expected a type, got %R", arguments[0]);
+        return NULL;
+    }
+    keep(&other_backward, arguments[1]);
+    return PyDescr_NewMethod((PyTypeObject *)arguments[0], &method);
+}
+
 const char eager_norm_doc[] =
     "eager_norm(kind, shape, eps, fast, momentum, x, weight, bias[, mean, variance], /)\n--\n\n"
-    "y, recorded where gradients are to be; None where something watches, or as tensor_norm, whose arguments these are.";
+    "y, recorded where gradients are to be; None where something watches, or as tensor_norm, whose arguments these\n"
+    "are.";
 
 PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     PyObject *how, *y;

@@ -28,6 +28,7 @@ static PyMethodDef methods[] = {
     FASTCALL(set_eager, 0),
     FASTCALL(eager_norm, 0),
     FASTCALL(tensor_norm_forward, 0),
+    FASTCALL(tensor_norm_apply, 0),
     {"describe", describe, METH_O, describe_doc},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(threads, /)\n--\n\n"

@@ -408,12 +408,13 @@ static int read_dy(tensor_call *c, PyObject *dy) {
 const char tensor_norm_backward_doc[] =
     "tensor_norm_backward(tensors, how, dy, mask, /)\n--\n\n"
     "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None\n"
-    "as tensor_norm. Of bias the shape and type count. Nothing is updated, whatever the momentum.";
+    "as tensor_norm. Of bias the shape and type count, of which weight tells where it is None. Nothing is updated,\n"
+    "whatever the momentum.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };
     tensor_call c;
-    const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias}, *like[3] = {&c.x, &c.weight, &c.bias};
+    const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias}, *like[3];
     PyObject *result, *mask;
     Py_ssize_t count;
     (void)module;
@@ -424,9 +425,12 @@ PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_
     if (count < 3 || !read_call(&c, LNORM_BACKWARD, arguments[TENSORS_GIVEN], arguments[HOW]) ||
         !read_dy(&c, arguments[DY]))
         return nothing();
+    like[X] = c.io.x;
+    like[WEIGHT] = c.io.weight;
+    like[BIAS] = c.io.bias ? c.io.bias : c.io.weight;
     result = PyTuple_New(count);
     for (int i = 0; i < count && result; i++) {
-        int wanted = i < 3 && PyTuple_GetItem(mask, i) == Py_True && c.objects[i] != Py_None;
+        int wanted = i < 3 && PyTuple_GetItem(mask, i) == Py_True && like[i];
         PyObject *output = wanted ? new_output(&c, i, like[i], in_io[i]) : nothing();
         if (!output || PyTuple_SetItem(result, i, output))
             return left_to_caller(result);

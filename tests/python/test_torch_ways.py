@@ -93,3 +93,18 @@ def test_batch_norm_of_what_the_short_way_leaves_alone():
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         ours.batch_norm(x[:1], means[0], torch.ones(3), training=True)
     torch.testing.assert_close(ours.batch_norm(x[:1], means[0], torch.ones(3)), x[:1] - means[0])
+
+
+def test_the_bias_counts_by_shape_and_type_alone():
+    """Only where there is no weight to tell them is it saved."""
+    x, dy = torch.randn(2, 4, 6)
+    for weight in (torch.rand(6), None):
+        bias = torch.zeros(6, requires_grad=True)
+        tensors = [x.clone().requires_grad_(), bias] + ([] if weight is None else [weight.requires_grad_()])
+        y = ours.layer_norm(tensors[0], (6,), weight, bias)
+        assert y.grad_fn.name() == "TensorNormBackward"
+        assert sum(saved is not None for saved in y.grad_fn.saved_tensors) == 2
+        once = torch.autograd.grad(y, tensors, dy, retain_graph=True)
+        again = torch.autograd.grad(y, tensors, dy, create_graph=True)  # through the dispatcher
+        assert_equal(once, [gradient.detach() for gradient in again])
+        torch.testing.assert_close(once[1], dy.sum(0))

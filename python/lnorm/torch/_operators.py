@@ -9,7 +9,6 @@ import contextlib
 import torch
 from torch.autograd import Function, forward_ad
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
-from torch.compiler import is_dynamo_compiling
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
 from .. import _core
@@ -134,37 +133,29 @@ class TensorNorm(Function):
     """Norm for plain eager mode with as little around the kernel as can be; _core.eager_norm applies it. `how` and the
     tensors are those of _core.tensor_norm; the output is None where that does not take them."""
 
-    # forward(ctx, x, weight, bias, how, *statistics) saves the tensors and sets ctx.how. Running statistics (there is
-    # a momentum) are not the gradients' business.
+    # forward(ctx, x, weight, bias, how, *statistics) saves what the gradients need of the tensors, and sets ctx.how.
     forward = staticmethod(_core.tensor_norm_forward)
-
-    # PyTorch looks for these at every call, by names that no cache holds: in this class it finds them soonest.
-    setup_context = staticmethod(Function.setup_context)
-    clear_saved_tensors_on_access = Function.clear_saved_tensors_on_access
-    boxed_grads_call = Function.boxed_grads_call
 
     @staticmethod
     def backward(ctx, dy):
-        if not is_dynamo_compiling() and no_mode_is_on() and not torch.is_grad_enabled():
-            found = _core.tensor_norm_backward(ctx.saved_tensors, ctx.how, dy, ctx.needs_input_grad)
-            if found is not None:
-                return found
-        return TensorNorm.general_backward(ctx, dy)
-
-    @staticmethod
-    def general_backward(ctx, dy):
         """Through the dispatcher, of whatever dy, and differentiable."""
         (code, shape, eps, fast, _), mask = ctx.how, ctx.needs_input_grad
         x, weight, bias, *constants = ctx.saved_tensors
         extent = len(shape) if isinstance(shape, tuple) else shape or 0
-        found = norm_backward(dy, x, weight, bias, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
+        bias_like = weight if bias is None and mask[2] else bias
+        found = norm_backward(dy, x, weight, bias_like, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
         return *(gradient if wanted else None for gradient, wanted in zip(found, mask)), *(None,) * len(mask[3:])
 
 
-# For the engine the backward pass itself in place of a method that looks for it, which takes as long as a small norm.
-TensorNorm._backward_cls.apply = TensorNorm.backward
+# PyTorch looks for these at every call, by names that no cache holds: in the class itself it finds them soonest.
+for name in ("setup_context", "clear_saved_tensors_on_access", "boxed_grads_call"):
+    if hasattr(Function, name):
+        setattr(TensorNorm, name, getattr(Function, name))
+
 # Function.apply without its look at transforms and signature (_Recorded.record), bound once.
 _core.set_eager(included_keys, QUIET, forward_ad, torch.is_grad_enabled, super(Function, TensorNorm).apply)
+# For the engine the short way to the gradients, in place of a method that looks for `backward`.
+TensorNorm._backward_cls.apply = _core.tensor_norm_apply(TensorNorm._backward_cls, TensorNorm.backward)
 
 
 class NormBackward(_Recorded):

@@ -139,8 +139,8 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
         if not is_dynamo_compiling() and (training or running_mean is not None):
-            y = eager_norm(_BATCH, None, eps, is_fast(fast), momentum if training and running_mean is not None else None,
-                           input, weight, bias, running_mean, running_var)
+            updating = momentum if training and running_mean is not None else None
+            y = eager_norm(_BATCH, None, eps, is_fast(fast), updating, input, weight, bias, running_mean, running_var)
             if y is not None:
                 return y
         if _is_foreign(input, eps, momentum):
