@@ -295,14 +295,14 @@ static void sum_blocks(const lnorm_rows_job *job, const lnorm_kernels *kernels, 
 
 /* Columns first .. first+width-1 of dweight or dbias. */
 static void store_gradient(const lnorm_vector *gradient, int accumulate, const double *sums, int64_t first,
-                           int64_t width) {
-    for (int64_t j = 0; j < width; j++) {
-        int64_t offset = (first + j) * gradient->stride;
-        double value = sums[j];
-        if (accumulate)
-            value = lnorm_load(gradient->element, gradient->at, offset) + value;
-        lnorm_store(gradient->element, gradient->at, offset, value);
-    }
+                           int64_t width, const lnorm_kernels *kernels) {
+    const int64_t step = gradient->stride * (int64_t)lnorm_element_size(gradient->element);
+    char *to = gradient->at + first * step;
+    if (gradient->stride == 1)
+        kernels->store(gradient->element, to, sums, width, accumulate, 0);
+    else
+        for (int64_t j = 0; j < width; j++)
+            kernels->store(gradient->element, to + j * step, sums + j, 1, accumulate, 0);
 }
 
 /* Phase 0 with workspace: a run of row blocks. */
@@ -338,9 +338,10 @@ static void run_combine(const lnorm_rows_job *job, const lnorm_kernels *kernels,
     if (form.dweight)
         dbias += form.pitch * form.levels;
     if (form.dweight)
-        store_gradient(&job->dweight, job->accumulate, add_slices(&form, dweight, kernels, width), first, width);
+        store_gradient(&job->dweight, job->accumulate, add_slices(&form, dweight, kernels, width), first, width,
+                       kernels);
     if (form.dbias)
-        store_gradient(&job->dbias, job->accumulate, add_slices(&form, dbias, kernels, width), first, width);
+        store_gradient(&job->dbias, job->accumulate, add_slices(&form, dbias, kernels, width), first, width, kernels);
 }
 
 /* Phase 1 without workspace: a strip of columns over all rows. */
@@ -351,9 +352,10 @@ static void run_strip(const lnorm_rows_job *job, const lnorm_kernels *kernels, i
     lnorm_strip dweight = {sums[0], width, form.strip, 0, 0}, dbias = {sums[1], width, form.strip, 0, 0};
     sum_blocks(job, kernels, 0, 0, form.blocks, form.dweight ? &dweight : NULL, form.dbias ? &dbias : NULL, first);
     if (form.dweight)
-        store_gradient(&job->dweight, job->accumulate, lnorm_strip_total(&dweight, kernels->add), first, width);
+        store_gradient(&job->dweight, job->accumulate, lnorm_strip_total(&dweight, kernels->add), first, width,
+                       kernels);
     if (form.dbias)
-        store_gradient(&job->dbias, job->accumulate, lnorm_strip_total(&dbias, kernels->add), first, width);
+        store_gradient(&job->dbias, job->accumulate, lnorm_strip_total(&dbias, kernels->add), first, width, kernels);
 }
 
 /* Phase 1 of either way. */
