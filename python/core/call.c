@@ -37,7 +37,7 @@ PyObject *raise_status(lnorm_status status, const char *message) {
 }
 
 /* Small workspaces live on the stack. Without memory for a large one the call is slower and gives the same bits. */
-static lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor) {
+lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor) {
     unsigned char small[8192];
     size_t size = lnorm_plan_workspace(plan);
     void *large = size > sizeof small ? malloc(size) : NULL;

@@ -3,6 +3,7 @@
  *   signature.c   positional and keyword arguments of a METH_FASTCALL function
  *   threads.c     the pools, and releasing the interpreter's lock
  *   call.c        one operation of lnorm.h: plan, workspace, threads, errors as exceptions
+ *   plans.c       the same for small dense tensors, of which plans are kept
  *   rows.c        level 1 on addresses
  *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
  *   execute.c     level 2 on arrays and addresses
@@ -85,6 +86,15 @@ PyObject *raise_status(lnorm_status status, const char *message);
 
 /* Plans and runs an operation: workspace, pool and interpreter's lock included. -1 and an exception. */
 int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads);
+
+/* Runs a plan: workspace included. */
+lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor);
+
+/* ---- plans.c ----------------------------------------------------------------------------------------------------- */
+
+/* run_operation where all tensors are row-major, x and each other of its shape have so many elements, and an op's
+ * normalized_shape is known to fit. Its messages say less. */
+int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, int64_t threads);
 
 /* ---- arrays.c ---------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,6 @@
 """The functions against plain formulas in float64, and their options against each other."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -246,3 +248,22 @@ def test_empty(shape, normalized):
     parameter = np.ones(normalized, np.float32)
     dx, dweight, dbias = lnorm.layer_norm_backward(x, x, normalized, parameter, parameter)
     assert dx.shape == shape and not dweight.any() and not dbias.any()
+
+
+def test_kept_plans_are_those_of_the_call():
+    """The short way keeps plans of small calls in fast arithmetic; a call with `out` makes its own."""
+    rng = np.random.default_rng(5)
+    cases = list(itertools.product((lnorm.layer_norm, lnorm.rms_norm), (np.float32, np.float16),
+                                   ((3, 40), (40, 3), (5, 24), (2, 3, 20), (6, 20)), (1e-5, 0.5), (False, True)))
+    operands = {}
+    for i in (*rng.permutation(len(cases)), *rng.permutation(len(cases))):
+        norm, dtype, shape, eps, scaled = cases[i]
+        x, w = operands.setdefault((dtype, shape), (rng.standard_normal(shape).astype(dtype),
+                                                    rng.standard_normal(shape[-1]).astype(dtype)))
+        arguments = dict(weight=w if scaled else None, eps=eps, fast=True)
+        due = norm(x, shape[-1], out=np.empty_like(x), **arguments)
+        assert np.array_equal(norm(x, shape[-1], **arguments), due)
+        if norm is lnorm.layer_norm:
+            due = lnorm.layer_norm_backward(x, x, shape[-1], **arguments, threads=1)
+            found = lnorm.layer_norm_backward(x, x, shape[-1], **arguments)
+            assert all(a is b is None or np.array_equal(a, b) for a, b in zip(found, due))

@@ -1,0 +1,78 @@
+/* Plans of small operations, which take about as long to make as to run. They are kept, and used, under the
+ * interpreter's lock alone. */
+#include "core.h"
+
+#include <string.h>
+
+enum { PLANS = 16, KEY_WORDS = 64, OP_WORDS = sizeof(lnorm_op) / sizeof(int64_t) };
+_Static_assert(sizeof(lnorm_op) % sizeof(int64_t) == 0, "an op is compared word by word, without padding");
+
+/* Everything that a plan of row-major tensors depends on. */
+typedef struct plan_key {
+    int64_t words[KEY_WORDS];
+    int count; /* 0: of no plan */
+} plan_key;
+
+static struct kept_plan {
+    plan_key key;
+    lnorm_plan plan;
+} kept[PLANS];
+
+static int add_tensor(plan_key *key, const lnorm_tensor *tensor) {
+    if (key->count + 1 + (tensor ? tensor->ndim : 0) > KEY_WORDS)
+        return -1;
+    key->words[key->count++] =
+        tensor ? 1 + tensor->ndim + ((int64_t)tensor->dtype.code << 8) + ((int64_t)tensor->dtype.bits << 16) : 0;
+    for (int32_t i = 0; tensor && i < tensor->ndim; i++)
+        key->words[key->count++] = tensor->shape[i];
+    return 0;
+}
+
+/* -1 where it has no room. normalized_shape is x's last extents. */
+static int make_key(plan_key *key, const lnorm_op *op, const lnorm_io *io) {
+    const lnorm_tensor *tensors[] = {io->x,  io->weight, io->bias,    io->y,           io->mean,       io->rstd, io->dy,
+                                     io->dx, io->dweight, io->dbias, io->running_mean, io->running_var, io->variance};
+    lnorm_op values = *op;
+    values.normalized_shape = NULL;
+    memcpy(key->words, &values, sizeof values);
+    key->count = OP_WORDS;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        if (add_tensor(key, tensors[i]))
+            return -1;
+    return 0;
+}
+
+static struct kept_plan *place_of(const plan_key *key) {
+    uint64_t mixed = 0;
+    for (int i = 0; i < key->count; i++)
+        mixed = (mixed ^ (uint64_t)key->words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return &kept[mixed >> 60];
+}
+
+static int is_of(const struct kept_plan *plan, const plan_key *key) {
+    return plan->key.count == key->count &&
+           !memcmp(plan->key.words, key->words, (size_t)key->count * sizeof *key->words);
+}
+
+int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, int64_t threads) {
+    plan_key key;
+    struct kept_plan *plan;
+    lnorm_status status;
+    if (elements >= KEEP_LOCK_BELOW || make_key(&key, op, io))
+        return run_operation(op, io, threads);
+    plan = place_of(&key);
+    if (!is_of(plan, &key)) {
+        lnorm_error error = LNORM_ERROR_INIT;
+        plan->key.count = 0;
+        if (lnorm_plan_init(&plan->plan, op, io, &error)) {
+            raise_status(error.status, error.message);
+            return -1;
+        }
+        plan->key = key;
+    }
+    status = run_plan(&plan->plan, io, NULL);
+    if (status == LNORM_OK)
+        return 0;
+    raise_status(status, "");
+    return -1;
+}
