@@ -9,6 +9,7 @@
  *   execute.c     level 2 on arrays and addresses
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   tensors.c     norms of PyTorch's tensors: the short way to the library
+ *   outputs.c     new tensors for the results
  *   eager.c       which calls take it, and autograd's record of them
  *   explain.c     the drawings of the program's `explain`
  *   module.c      the module
@@ -150,12 +151,20 @@ PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t g
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 extern const char set_tensors_doc[], tensor_norm_doc[], tensor_norm_backward_doc[];
 
-/* Is the object of one of set_tensors' types; and does its memory have its elements in row-major order. */
+/* Whether the object is of one of set_tensors' types; and whether its memory has its elements in row-major order. */
 int is_tensor(PyObject *object);
 int is_row_major_tensor(PyObject *object);
 
 /* *where, a new reference in place of the one before. */
 void keep(PyObject **where, PyObject *object);
+
+/* ---- outputs.c --------------------------------------------------------------------------------------------------- */
+
+/* The function that makes a tensor of (shape, strides, dtype), and the dtypes of enum element, a tuple. */
+void set_outputs(PyObject *function, PyObject *of_elements);
+
+/* An uninitialised tensor of the shape, strides and element type of a dense one. NULL and an exception. */
+PyObject *new_tensor(const lnorm_tensor *like, enum element element);
 
 /* ---- eager.c ----------------------------------------------------------------------------------------------------- */
 

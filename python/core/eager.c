@@ -85,11 +85,11 @@ static PyObject *recorded(PyObject *const *arguments, PyObject *how, Py_ssize_t 
     return y;
 }
 
-static PyObject *computed(PyObject *const *arguments, PyObject *how, Py_ssize_t given) {
-    PyObject *tensors = tuple_of(arguments + X, given - X), *both[] = {tensors, how};
-    PyObject *y = tensors ? tensor_norm(NULL, both, 2) : NULL;
-    Py_DecRef(tensors);
-    return y;
+static PyObject *computed(PyObject *const *tensors, Py_ssize_t count, PyObject *how) {
+    PyObject *all[] = {how, NULL, NULL, NULL, NULL, NULL};
+    for (Py_ssize_t i = 0; i < count; i++)
+        all[1 + i] = tensors[i];
+    return tensor_norm(NULL, all, 1 + count);
 }
 
 const char tensor_norm_forward_doc[] =
@@ -110,19 +110,17 @@ static PyObject *to_be_saved(PyObject *const *tensors, Py_ssize_t count, PyObjec
 /* `to_save` is what ctx.save_for_backward sets. */
 PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     enum { CTX, FIRST, HOW = 4, STATISTICS, ALL = 7 };
-    PyObject *tensors[5] = {NULL}, *operands, *saved, *y = NULL;
+    PyObject *tensors[5] = {NULL}, *saved, *y = NULL;
     Py_ssize_t count = given - 2;
     (void)module;
     if (given != ALL && check_count(given, STATISTICS, "tensor_norm_forward"))
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
         tensors[i] = arguments[FIRST + i < HOW ? FIRST + i : FIRST + i + 1];
-    operands = tuple_of(tensors, count);
     saved = to_be_saved(tensors, count, arguments[HOW]);
-    if (operands && saved && !PyObject_SetAttr(arguments[CTX], to_save, saved) &&
+    if (saved && !PyObject_SetAttr(arguments[CTX], to_save, saved) &&
         !PyObject_SetAttr(arguments[CTX], how_name, arguments[HOW]))
-        y = tensor_norm(NULL, (PyObject *[]){operands, arguments[HOW]}, 2);
-    Py_DecRef(operands);
+        y = computed(tensors, count, arguments[HOW]);
     Py_DecRef(saved);
     return y;
 }
@@ -173,7 +171,7 @@ const char eager_norm_doc[] =
     "are.";
 
 PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    PyObject *how, *y;
+    PyObject *how, *y = NULL;
     int records;
     (void)module;
     if (given != ARGUMENTS && check_count(given, MEAN, "eager_norm"))
@@ -185,7 +183,8 @@ PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t gi
     if (records && !is_row_major_tensor(arguments[X]))
         Py_RETURN_NONE;
     how = tuple_of(arguments, X);
-    y = how ? (records ? recorded : computed)(arguments, how, given) : NULL;
+    if (how)
+        y = records ? recorded(arguments, how, given) : computed(arguments + X, given - X, how);
     Py_DecRef(how);
     return y;
 }

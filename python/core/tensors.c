@@ -13,7 +13,7 @@ typedef struct exchange {
     int (*describe)(void *object, lnorm_tensor *tensor);
 } exchange;
 
-static PyObject *types, *empty, *dtypes, *get_threads, *written, *is_neg;
+static PyObject *types, *get_threads, *written, *is_neg;
 static int (*describe_tensor)(void *object, lnorm_tensor *tensor);
 
 const char set_tensors_doc[] =
@@ -46,8 +46,7 @@ PyObject *set_tensors(PyObject *module, PyObject *const *arguments, Py_ssize_t g
     if (!is_neg && !(is_neg = PyUnicode_InternFromString("is_neg")))
         return NULL;
     keep(&types, arguments[0]);
-    keep(&empty, arguments[2]);
-    keep(&dtypes, arguments[3]);
+    set_outputs(arguments[2], arguments[3]);
     keep(&get_threads, arguments[4]);
     keep(&written, arguments[5]);
     describe_tensor = table->major == 1 ? table->describe : NULL;
@@ -253,15 +252,14 @@ static int read_how(tensor_call *c, PyObject *how) {
     return 1;
 }
 
-/* The operands: tensors, a tuple of x, weight, bias and, if there are any, mean and variance; how, a tuple. 0 where the
- * caller has to look at them himself. No exception is left. */
-static int read_call(tensor_call *c, lnorm_pass pass, PyObject *tensors, PyObject *how) {
-    Py_ssize_t count = PyTuple_Check(tensors) ? PyTuple_Size(tensors) : 0;
+/* The operands: x, weight, bias and, if there are any, mean and variance; how, a tuple. 0 where the caller has to look
+ * at them himself. No exception is left. */
+static int read_call(tensor_call *c, lnorm_pass pass, PyObject *const *tensors, Py_ssize_t count, PyObject *how) {
     *c = (tensor_call){.op = LNORM_OP_INIT, .io = LNORM_IO_INIT, .one_element = 1};
     if (count != TENSORS && count != MEAN)
         return 0;
     for (int i = 0; i < TENSORS; i++)
-        c->objects[i] = i < count ? PyTuple_GetItem(tensors, i) : Py_None;
+        c->objects[i] = i < count ? tensors[i] : Py_None;
     if (!read_how(c, how) || !read_dense(c->objects[X], &c->x) || element_of(&c->x) < 0 || c->x.ndim > LNORM_MAX_NDIM)
         return 0;
     c->io.x = &c->x;
@@ -276,34 +274,9 @@ static PyObject *nothing(void) {
     return Py_None;
 }
 
-static PyObject *tuple_of(const int64_t *numbers, int32_t count) {
-    PyObject *tuple = PyTuple_New(count), *number;
-    for (int32_t i = 0; tuple && i < count; i++)
-        if (!(number = PyLong_FromLongLong(numbers[i])) || PyTuple_SetItem(tuple, i, number)) {
-            Py_DecRef(tuple);
-            return NULL;
-        }
-    return tuple;
-}
-
-/* An uninitialised tensor of the shape, strides and type of a dense one. */
-static PyObject *new_tensor(const lnorm_tensor *like) {
-    int64_t row_major[LNORM_MAX_NDIM], stride = 1;
-    PyObject *shape, *strides, *made = NULL;
-    for (int32_t i = like->ndim; i-- > 0; stride *= like->shape[i])
-        row_major[i] = like->strides ? like->strides[i] : stride;
-    shape = tuple_of(like->shape, like->ndim);
-    strides = tuple_of(row_major, like->ndim);
-    if (shape && strides)
-        made = PyObject_CallFunctionObjArgs(empty, shape, strides, PyTuple_GetItem(dtypes, element_of(like)), NULL);
-    Py_DecRef(shape);
-    Py_DecRef(strides);
-    return made;
-}
-
 /* The i-th output, described in *in_io. */
 static PyObject *new_output(tensor_call *c, int i, const lnorm_tensor *like, const lnorm_tensor **in_io) {
-    PyObject *output = new_tensor(like);
+    PyObject *output = new_tensor(like, (enum element)element_of(like));
     if (!output || describe_tensor(output, &c->outputs[i])) {
         Py_DecRef(output);
         return NULL;
@@ -373,19 +346,19 @@ static PyObject *left_to_caller(PyObject *results) {
 }
 
 const char tensor_norm_doc[] =
-    "tensor_norm(tensors, how, /)\n--\n\n"
+    "tensor_norm(how, x, weight, bias[, mean, variance], /)\n--\n\n"
     "y; None where the operands are not dense tensors of matching shapes and element types.\n\n"
-    "tensors: (x, weight, bias) or (x, weight, bias, mean, variance), of which all but x may be None. how: (kind,\n"
-    "shape, eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the number of groups\n"
-    "for GROUP_NORM. mean and variance are for BATCH_NORM: to be used where momentum is None, to be updated otherwise.";
+    "how: (kind, shape, eps, fast, momentum). shape: normalized_shape, a tuple, for LAYER_NORM and RMS_NORM; the\n"
+    "number of groups for GROUP_NORM. Of the tensors all but x may be None. mean and variance are for BATCH_NORM: to\n"
+    "be used where momentum is None, to be updated otherwise.";
 
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     tensor_call c;
     PyObject *y;
     (void)module;
-    if (check_count(given, 2, "tensor_norm"))
-        return NULL;
-    if (!read_call(&c, LNORM_FORWARD, arguments[0], arguments[1]))
+    if (given < 1)
+        return check_count(given, 1 + MEAN, "tensor_norm"), NULL;
+    if (!read_call(&c, LNORM_FORWARD, arguments + 1, given - 1, arguments[0]))
         return nothing();
     y = new_output(&c, 0, &c.x, &c.io.y);
     if (!y || run(&c))
@@ -405,8 +378,19 @@ static int read_dy(tensor_call *c, PyObject *dy) {
     return memcmp(c->dy.shape, c->x.shape, (size_t)c->x.ndim * sizeof *c->x.shape) == 0;
 }
 
+/* Of a tuple; how many there are, 0 where it is none or longer than a call. */
+static Py_ssize_t members(PyObject *tuple, PyObject **into) {
+    Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
+    if (count > TENSORS)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        into[i] = PyTuple_GetItem(tuple, i);
+    return count;
+}
+
 const char tensor_norm_backward_doc[] =
     "tensor_norm_backward(tensors, how, dy, mask, /)\n--\n\n"
+    "tensors: a tuple (x, weight, bias) or (x, weight, bias, mean, variance).\n\n"
     "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None\n"
     "as tensor_norm. Of bias the shape and type count, of which weight tells where it is None. Nothing is updated,\n"
     "whatever the momentum.";
@@ -415,14 +399,15 @@ PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_
     enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };
     tensor_call c;
     const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias}, *like[3];
-    PyObject *result, *mask;
+    PyObject *result, *mask, *tensors[TENSORS];
     Py_ssize_t count;
     (void)module;
     if (check_count(given, ARGUMENTS, "tensor_norm_backward"))
         return NULL;
     mask = arguments[MASK];
     count = PyTuple_Check(mask) ? PyTuple_Size(mask) : 0;
-    if (count < 3 || !read_call(&c, LNORM_BACKWARD, arguments[TENSORS_GIVEN], arguments[HOW]) ||
+    if (count < 3 ||
+        !read_call(&c, LNORM_BACKWARD, tensors, members(arguments[TENSORS_GIVEN], tensors), arguments[HOW]) ||
         !read_dy(&c, arguments[DY]))
         return nothing();
     like[X] = c.io.x;

@@ -59,7 +59,7 @@ def forward(x, weight, bias, kind, extent, eps, fast, mean=None, variance=None, 
     eps = checked_eps(kind, eps, x.dtype)
     shape = _shape(x, kind, extent)
     *statistics, momentum = running or (mean, variance, None)
-    y = _core.tensor_norm((x, weight, bias, *statistics), (KINDS[kind], shape, eps, is_fast(fast), momentum))
+    y = _core.tensor_norm((KINDS[kind], shape, eps, is_fast(fast), momentum), x, weight, bias, *statistics)
     if y is None:
         y = empty_like(x, kind)
         _execute(kind, _core.FORWARD, shape, eps, fast, running, x=x, weight=weight, bias=bias, y=y, mean=mean,
