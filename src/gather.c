@@ -4,6 +4,18 @@
 
 /* -- Moving ------------------------------------------------------------------------------------------------------- */
 
+/* One element n times: some by themselves, from then on what is there is doubled. */
+static void ln_repeat(const size_t size, char *to, const char *from, int64_t n) {
+    const int64_t alone = n < 32 ? n : 32;
+    const size_t whole = (size_t)n * size;
+    for (int64_t i = 0; i < alone; i++)
+        memcpy(to + i * (int64_t)size, from, size);
+    for (size_t done = (size_t)alone * size, more; done < whole; done += more) {
+        more = whole - done < done ? whole - done : done;
+        memcpy(to + done, to, more);
+    }
+}
+
 /* n elements of each of `lanes` lanes. Strides in bytes; the loop that takes the smaller steps is the inner one. */
 LNORM_INLINE void ln_move(const size_t size, const lnorm_loops *loops, char *to, int64_t to_stride, int64_t to_lane,
                           const char *from, int64_t from_stride, int64_t from_lane, int64_t n, int lanes,
@@ -29,6 +41,8 @@ LNORM_INLINE void ln_move(const size_t size, const lnorm_loops *loops, char *to,
     for (int lane = 0; lane < lanes; lane++, to += to_lane, from += from_lane)
         if (from_stride == (int64_t)size && to_stride == (int64_t)size)
             memcpy(to, from, (size_t)n * size);
+        else if (from_stride == 0 && to_stride == (int64_t)size)
+            ln_repeat(size, to, from, n); /* a parameter of a channel, along its positions */
         else
             for (int64_t i = 0; i < n; i++)
                 memcpy(to + i * to_stride, from + i * from_stride, size);
