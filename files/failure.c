@@ -107,3 +107,17 @@ lnorm_files_text lnorm_files_shape(int32_t ndim, const int64_t *shape) {
     text.at[used] = 0;
     return text;
 }
+
+const char *lnorm_files_format(const unsigned char *bytes) {
+    static const struct {
+        const char *begins, *name;
+    } formats[] = {{"\x93NUMPY", "an .npy file"},
+                   {"PK\x03\x04", "a zip archive, as .npz files and PyTorch's are"},
+                   {"GGUF", "a GGUF file"},
+                   {"\x89HDF\r\n\x1a\n", "an HDF5 file"},
+                   {"version ", "text, as Git LFS leaves in place of a file that was not downloaded"}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!memcmp(bytes, formats[i].begins, strlen(formats[i].begins)))
+            return formats[i].name;
+    return NULL;
+}

@@ -35,6 +35,11 @@ lnorm_status lnorm_files_no_memory(lnorm_error *error, const char *name);
 lnorm_files_text lnorm_files_quote(const char *name);
 lnorm_files_text lnorm_files_quote_bytes(const char *name, size_t length);
 
+/* What a file is that begins with these LNORM_FILES_BEGINNING bytes, where one often gets it in place of another:
+ * "an .npy file"; NULL where they tell nothing. */
+enum { LNORM_FILES_BEGINNING = 8 };
+const char *lnorm_files_format(const unsigned char *bytes);
+
 /* "[4, 2, 3]"; of a long one the beginning is shown. */
 lnorm_files_text lnorm_files_shape(int32_t ndim, const int64_t *shape);
 

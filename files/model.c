@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH_BYTES = 8, LONGEST_HEADER = 100000000 }; /* the limit that the format's own library has */
+enum { LENGTH_BYTES = LNORM_FILES_BEGINNING, LONGEST_HEADER = 100000000 }; /* the limit that the format's own library has */
 
 static lnorm_status load_json(lnorm_model *model, const char *text, size_t length, lnorm_error *error) {
     json_error_t about;
@@ -36,6 +36,9 @@ static lnorm_status read_length(lnorm_model *model, int64_t *length, lnorm_error
         return status;
     for (int i = LENGTH_BYTES; i-- > 0;)
         value = value << 8 | bytes[i];
+    const char *format = value > LONGEST_HEADER ? lnorm_files_format(bytes) : NULL;
+    if (format)
+        return lnorm_files_fail(error, LNORM_INVALID_ARGUMENT, "%s: expected a .safetensors file, got %s", name, format);
     if (value > LONGEST_HEADER)
         return lnorm_files_fail(error, LNORM_INVALID_ARGUMENT,
                                 "%s: expected a .safetensors file, with a header of at most %d bytes, got one of %llu",

@@ -22,7 +22,11 @@ static lnorm_status expect_bytes(lnorm_input *input, int64_t end, const char *wh
 }
 
 static lnorm_status check_magic(const lnorm_input *input, const unsigned char *bytes, lnorm_error *error) {
-    if (memcmp(bytes, "\x93NUMPY", 6))
+    const char *format = lnorm_files_format(bytes);
+    if (format && bytes[0] != 0x93)
+        return lnorm_files_fail(error, LNORM_INVALID_ARGUMENT, "%s: expected an .npy file, got %s", input->name.at,
+                                format);
+    if (!format)
         return lnorm_files_fail(
             error, LNORM_INVALID_ARGUMENT,
             "%s: expected an .npy file, which begins with the bytes 93 4e 55 4d 50 59, got %02x %02x "

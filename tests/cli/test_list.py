@@ -56,6 +56,17 @@ class List(ProgramTest):
         out = self.succeed("list", self.model([(name + ".weight", "F32", [3])])).out.decode()
         self.assertEqual(out, "a\\x1b[2J\\x0ab\\x7f\\xc2\\x9bc \u00e9.norm  3  F32  weight\n")
 
+    def test_files_of_other_formats(self):
+        for begins, name in [(b"\x93NUMPY\x01\x00v\x00", "an .npy file"),
+                             (b"PK\x03\x04\x14\x00\x00\x00", "a zip archive"),
+                             (b"GGUF\x03\x00\x00\x00", "a GGUF file"), (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+                             (b"version https://git-lfs", "text, as Git LFS leaves")]:
+            with open(self.path("other"), "wb") as file:
+                file.write(begins + bytes(100))
+            self.refuse(1, f"lnorm list: 'other': expected a .safetensors file, got {name}", "list", "other")
+            if name != "an .npy file":
+                self.refuse(1, f"'other': expected an .npy file, got {name}", "apply", "other", "-o", "y.npy")
+
     def test_no_norms(self):
         self.refuse(1, "lnorm list: 'm.safetensors': no norms among its tensors; --all shows them\n", "list",
                     self.model([("a.weight", "F32", [2])]))
