@@ -33,6 +33,14 @@ static char *printable(const char *name) {
     return text;
 }
 
+/* Characters of UTF-8: bytes that do not continue one. */
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
 static char *shape_text(const lnorm_model_tensor *tensor) {
     char *text = malloc((size_t)tensor->ndim * 22 + 3);
     if (!text)
@@ -71,8 +79,8 @@ static int table_fill(table *t, const lnorm_model *model, int every) {
         for (int column = 0; column < COLUMNS; column++) {
             if (!t->cell[row][column])
                 return 0;
-            int length = (int)strlen(t->cell[row][column]);
-            t->width[column] = length > t->width[column] ? length : t->width[column];
+            int width = width_of(t->cell[row][column]);
+            t->width[column] = width > t->width[column] ? width : t->width[column];
         }
     }
     return 1;
@@ -85,7 +93,7 @@ static void table_print(const table *t) {
             const char *text = t->cell[row][column];
             if (*text)
                 printf("%*s%s", blanks, "", text);
-            blanks = t->width[column] - (int)strlen(text) + 2;
+            blanks = t->width[column] - width_of(text) + 2;
         }
         putchar('\n');
     }

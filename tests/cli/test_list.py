@@ -56,6 +56,11 @@ class List(ProgramTest):
         out = self.succeed("list", self.model([(name + ".weight", "F32", [3])])).out.decode()
         self.assertEqual(out, "a\\x1b[2J\\x0ab\\x7f\\xc2\\x9bc \u00e9.norm  3  F32  weight\n")
 
+    def test_columns_count_characters(self):
+        tensors = [("m\u00fc\u00df.norm.weight", "F32", [3]), ("abcde.norm.weight", "F32", [3])]
+        self.assertEqual(self.succeed("list", self.model(tensors)).out.decode(),
+                         "m\u00fc\u00df.norm    3  F32  weight\nabcde.norm  3  F32  weight\n")
+
     def test_files_of_other_formats(self):
         for begins, name in [(b"\x93NUMPY\x01\x00v\x00", "an .npy file"),
                              (b"PK\x03\x04\x14\x00\x00\x00", "a zip archive"),
