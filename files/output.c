@@ -58,16 +58,16 @@ static lnorm_status open_file(lnorm_output *output, const char *path, lnorm_erro
     struct stat about;
     if (!*path)
         return lnorm_files_fail(error, LNORM_INVALID_ARGUMENT, "path: expected a file name, got an empty one");
-    int reason = lnorm_target_resolve(&output->target, path);
-    if (reason)
-        return lnorm_files_refused(error, reason, "%s: cannot be written", output->name.at);
-    int exists = !stat(output->target, &about);
+    int exists = !stat(path, &about);
     if (!exists && errno != ENOENT)
         return lnorm_files_refused(error, errno, "%s: cannot be written", output->name.at);
     if (exists && S_ISDIR(about.st_mode))
         return lnorm_files_refused(error, EISDIR, "%s: expected a file to write", output->name.at);
-    if (exists && !S_ISREG(about.st_mode))
-        return open_stream(output, output->target, error);
+    if (exists && !S_ISREG(about.st_mode)) /* by this name: where /dev/stdout is a pipe, it is a link to no file */
+        return open_stream(output, path, error);
+    int reason = lnorm_target_resolve(&output->target, path);
+    if (reason)
+        return lnorm_files_refused(error, reason, "%s: cannot be written", output->name.at);
     if (exists && faccessat(AT_FDCWD, output->target, W_OK, AT_EACCESS))
         return lnorm_files_refused(error, errno, "%s: exists and may not be written", output->name.at);
     return open_temporary(output, exists, exists ? about.st_mode : 0, error);

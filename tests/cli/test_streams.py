@@ -51,6 +51,17 @@ class Streams(ProgramTest):
         self.assertEqual(piped.returncode, 0)
         self.assertEqual(self.load("piped.npy"), self.load("z.npy"))
 
+    def test_links_to_pipes(self):
+        self.save("x.npy", X)
+        for name in "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
+            self.assertEqual(self.succeed("apply", "x.npy", "-o", name, "-e0").out, npy(Y))
+        read, write = os.pipe()  # as bash gives for -o >(command)
+        self.succeed("apply", "x.npy", "-o", f"/dev/fd/{write}", "-e0", pass_fds=[write])
+        os.close(write)
+        with open(read, "rb") as pipe:
+            self.assertEqual(pipe.read(), npy(Y))
+        self.assertEqual(self.files(), ["x.npy"])
+
     def test_named_pipes(self):
         os.mkfifo(self.path("in"))
         os.mkfifo(self.path("out"))
