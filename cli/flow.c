@@ -152,8 +152,18 @@ static int deliver(flow *f, const stream *s) {
     return status;
 }
 
+/* Whether any output has elements: a shape of many bytes of nothing, as [0, 2^40], costs nothing. */
+static int writes_elements(const flow *f) {
+    for (int i = 1; i < f->streams; i++)
+        if (stream_bytes(f, &f->stream[i]))
+            return 1;
+    return 0;
+}
+
 int flow_run(const lnorm_plan *plan, const lnorm_io *io, const flow_ends *ends) {
     flow f = flow_of(&((const lnorm_plan_form *)(const void *)plan)->problem, io, ends);
+    if (!writes_elements(&f))
+        return DONE;
     int large = f.whole && f.problem->element.count > f.budget && big_group_takes(&f);
     if (large)
         plan_groups(&f);

@@ -180,6 +180,16 @@ class Apply(ProgramTest):
                 if 0 in shape:
                     self.assertTrue(all(map(math.isnan, self.load("r.npy").values)))
 
+    def test_empty_with_endless_axes(self):
+        """A few bytes on the disk, and no work: not a group of nothing after the other, nor memory for one."""
+        for shape in (0, 1 << 40), (1 << 40, 0), (1 << 40, 0, 2):
+            self.write("x.npy", npy_header("<f4", shape))
+            self.succeed("apply", "x.npy", "-o", "y.npy")
+            self.assertEqual(self.load("y.npy"), Array("f32", shape, []))
+        self.write("x.npy", npy_header("<f4", (0, 1 << 40)))
+        self.succeed("apply", "x.npy", "-o", "y.npy", "--mean", "mean.npy")
+        self.assertEqual(self.load("mean.npy"), Array("f32", (0,), []))
+
     def test_many_axes(self):
         """16 axes, of which group norm makes 17, in both orders."""
         x = pattern_array("f32", (2, 4) + (2,) * 14)
