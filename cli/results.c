@@ -15,8 +15,21 @@ static int same_target(const char *a, const char *b) {
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+/* A name by which a model or one of its tensors would be read. */
+static int names_a_model(const char *path) {
+    static const char extension[] = ".safetensors";
+    const size_t length = sizeof extension - 1;
+    for (const char *at = strstr(path, extension); at; at = strstr(at + 1, extension))
+        if (!at[length] || at[length] == ':')
+            return 1;
+    return 0;
+}
+
 static int check_one(const result *results, int i) {
     const result *r = &results[i];
+    if (names_a_model(r->path))
+        return report_usage("--%s %s: results are .npy files; expected a name without .safetensors", r->option,
+                            r->path);
     if (!strcmp(r->path, "-") && isatty(STDOUT_FILENO))
         return report_usage("--%s -: standard output is a terminal; expected a pipe or a file", r->option);
     for (int k = 0; k < i; k++)

@@ -288,6 +288,15 @@ class Refusals(ProgramTest):
             self.assertIn("lnorm apply: --output: ", result.error)
         self.refuse(1, "lnorm apply: --rstd: ", "apply", "x.npy", "-o", "y.npy", "--rstd", "no/r.npy")
 
+    def test_a_result_is_not_a_model(self):
+        """Its name would be read as one, and a model that is there would be lost."""
+        self.save("x.npy", Array("f32", (1, 2), [0.0, 1.0]))
+        for option in "--output", "--mean":
+            for name in "y.safetensors", "m.safetensors:y":
+                self.refuse(2, f"{option} {name}: results are .npy files; expected a name without .safetensors",
+                            "apply", "x.npy", option, name)
+        self.succeed("apply", "x.npy", "-o", "y.safetensors.npy")
+
     @unittest.skipIf(os.geteuid() == 0, "root may read and write everything")
     def test_permissions(self):
         for name in "x.npy", "v3.npy":
