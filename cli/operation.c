@@ -169,7 +169,9 @@ static const lnorm_model_norm *find_norm(const lnorm_model *model, const argumen
         report_usage("--name: expected the name of one of the %lld norms of '%s'; 'lnorm list' shows them",
                      (long long)count, path);
     else
-        report_failure("--name: '%s' has no norm '%s'; 'lnorm list' shows those it has", path, name);
+        report_failure("--name: '%s' has no norm '%s'; 'lnorm list' shows those it has; any tensor: "
+                       "--weight '%s:TENSOR'",
+                       path, name, path);
     return NULL;
 }
 

@@ -19,18 +19,18 @@ typedef struct inputs {
     double limit;
 } inputs;
 
-static int same_shape(const lnorm_file *x, const lnorm_file *y) {
+static int same_shape(const lnorm_file *x, const lnorm_file *y, const arguments *a) {
     const lnorm_tensor *of_x = lnorm_file_tensor(x), *of_y = lnorm_file_tensor(y);
     if (lnorm_same_shape(of_x->ndim, of_x->shape, of_y->ndim, of_y->shape))
         return DONE;
-    return report_failure("'%s': expected the shape of '%s', %s, got %s", lnorm_file_path(y), lnorm_file_path(x),
+    return report_failure("'%s': expected the shape of '%s', %s, got %s", a->position[1], a->position[0],
                           lnorm_shape_text("", of_x->ndim, of_x->shape).at,
                           lnorm_shape_text("", of_y->ndim, of_y->shape).at);
 }
 
 static int read_arrays(inputs *in, const arguments *a) {
     lnorm_file *x = input_open(a->position[0], a), *y = x ? input_open(a->position[1], a) : NULL;
-    int status = x && y ? same_shape(x, y) : FAILED;
+    int status = x && y ? same_shape(x, y, a) : FAILED;
     if (!status)
         status = array_read(&in->x, x);
     if (!status)

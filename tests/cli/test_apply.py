@@ -140,7 +140,8 @@ class Apply(ProgramTest):
         self.assertEqual(self.succeed("apply", "one.safetensors:x", "-o", "-").out, wanted)
         self.refuse(2, "--name: expected the name of one of the 2 norms of 'two.safetensors'", "apply", "x.npy", "-o",
                     "y", "-m", "two.safetensors")
-        self.refuse(1, "--name: 'two.safetensors' has no norm 'c'", "apply", "x.npy", "-o", "y", "-m",
+        self.refuse(1, "--name: 'two.safetensors' has no norm 'c'; 'lnorm list' shows those it has; any tensor: "
+                    "--weight 'two.safetensors:TENSOR'", "apply", "x.npy", "-o", "y", "-m",
                     "two.safetensors", "-n", "c")
         self.save("wide.npy", random_array("f16", (2, 5), 0))
         self.refuse(1, "--model one.safetensors: Expected weight to be of same shape as normalized_shape, but got "

@@ -327,6 +327,13 @@ class Program(VerifyTest):
             self.succeed("verify", "x.npy", "-", stdin=file.read())
         self.refuse(2, "-: is standard input, which is read already", "verify", "-", "-")
 
+    def test_tensors_of_a_model(self):
+        header = b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'
+        with open(self.path("m.safetensors"), "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + bytes(8))
+        self.refuse(1, "'m.safetensors:a': expected the shape of 'x.npy', [6, 8], got [2]", "verify", "x.npy",
+                    "m.safetensors:a")
+
     def test_refusals(self):
         self.save("other.npy", Array("f32", (6, 7), [0.0] * 42))
         self.save("transposed.npy", Array("f32", (8, 6), [0.0] * 48))
