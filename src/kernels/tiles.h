@@ -39,8 +39,12 @@ static inline enum ln_shift ln_shift_of(const ln_record *s, int center) {
 enum {
     LN_BACKWARD_PANEL = 1024, /* columns of a row that does not fit the tile as a whole */
     LN_BACKWARD_TILE = 2176,  /* two rows of half as many columns, each with some to spare, or one */
-    LN_BACKWARD_TOGETHER = 1088 /* more rows than two: the level 1 cache has to hold the sums of columns, too */
+    LN_BACKWARD_TOGETHER = 1088, /* more rows than two: the level 1 cache has to hold the sums of columns, too */
+    LN_BACK_WIDE_COLS = 560     /* pitch of rows of f32 whose tile leaves room there for x, dy and dx, too */
 };
+
+/* What the sweep of a backward pass finds in the tile as f64; the rest it converts again. */
+enum ln_back_keep { LN_BACK_NEITHER, LN_BACK_XHAT, LN_BACK_BOTH };
 
 /* How the rows of a backward pass lie in its tile. */
 typedef struct ln_backward_form {

@@ -302,21 +302,33 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
     _mm256_storeu_si256((__m256i *)at, vd_round_pair_f16(a[0], a[1]));
 }
 
-/* Unusual are a lower half of 0x8000, and an upper one, without its sign, of 0x7fff: a NaN that a carry would spoil. */
+/* f32 whose rounding to bf16 is that of a and b: to odd, also where a subnormal loses bits; NaNs without a payload. */
+LNORM_INLINE __m512i vd_pair_to_odd(vd a, vd b) {
+    __m256 low = vd_toward_zero(a), high = vd_toward_zero(b);
+    __m512 both = vd_both_f32(low, high);
+    uint16_t nan = _mm512_cmp_ps_mask(both, both, _CMP_UNORD_Q);
+    uint16_t inexact = (uint16_t)_mm512_kunpackb(_mm512_cmp_pd_mask(_mm512_cvtps_pd(high), b, _CMP_NEQ_UQ),
+                                                 _mm512_cmp_pd_mask(_mm512_cvtps_pd(low), a, _CMP_NEQ_UQ));
+    __m512i bits = _mm512_castps_si512(both);
+    bits = _mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+    return _mm512_mask_and_epi32(bits, nan, bits, _mm512_set1_epi32((int32_t)0xffc00000u));
+}
+
+/* Unusual are a lower half of 0x8000, and an upper one, without its sign, of 0x7fff: a NaN that a carry would spoil.
+ * They are rounded in place: a call would cost the loops around it their registers. */
 LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
     const __m512i half = _mm512_set1_epi32(0x8000), unusual = _mm512_set1_epi32(0x7fff8000);
     const __m512i relevant = _mm512_set1_epi32(0x7fffffff);
     const __m512i upper = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 29, 27, 25, 23, 21, 19,
                                            17, 15, 13, 11, 9, 7, 5, 3, 1);
-    __m512 f = vd_both_f32(_mm512_cvtpd_ps(a[0]), _mm512_cvtpd_ps(a[1]));
-    __m512i bits = _mm512_castps_si512(f);
+    __m512i bits = _mm512_castps_si512(vd_both_f32(_mm512_cvtpd_ps(a[0]), _mm512_cvtpd_ps(a[1])));
     if (_mm512_cmpeq_epi16_mask(_mm512_and_si512(bits, relevant), unusual)) {
-        vd_store_slowly_bf16(at, VD_WIDTH, a[0]);
-        vd_store_slowly_bf16((char *)at + 2 * VD_WIDTH, VD_WIDTH, a[1]);
-    } else {
-        __m512i high = _mm512_permutexvar_epi16(upper, _mm512_add_epi32(bits, half));
-        _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(high));
+        const __m512i last = _mm512_set1_epi32(0x10000);
+        bits = vd_pair_to_odd(a[0], a[1]);
+        bits = _mm512_sub_epi32(bits, _mm512_srli_epi32(_mm512_andnot_si512(bits, last), 16));
     }
+    bits = _mm512_permutexvar_epi16(upper, _mm512_add_epi32(bits, half));
+    _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(bits));
 }
 
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
