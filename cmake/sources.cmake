@@ -18,6 +18,7 @@ set(LNORM_SOURCES
     src/layer.c
     src/level1.c
     src/long.c
+    src/long_fast.c
     src/message.c
     src/plan.c
     src/pointers.c

@@ -59,6 +59,13 @@ void lnorm_fast_column(const ln_fast_group *group, ln_column_sums sums, int64_t 
         sums.dbias[j - sums.first] += ln_fast_sum_of_eight(dy);
 }
 
+void lnorm_fast_begin_column(ln_column_sums sums, int64_t j) {
+    if (sums.dweight)
+        sums.dweight[j - sums.first] = 0.0;
+    if (sums.dbias)
+        sums.dbias[j - sums.first] = 0.0;
+}
+
 /* Terms of a run of n <= 256 elements, g and g*xhat, added as eight rows of 32. */
 static void ln_fast_run_lanes(const ln_fast_group *group, int k, int64_t first, int64_t n,
                                      double g_lane[LNORM_LANES], double product_lane[LNORM_LANES]) {
@@ -94,6 +101,17 @@ ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols) {
         ln_push_pair(&tree, sum);
     }
     return ln_total_of(&tree);
+}
+
+void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s) {
+    group->regular = 1;
+    for (int k = 0; k < group->rows; k++) {
+        group->s[k] = s[k];
+        group->form[k] = ln_fast_form_of(&s[k]);
+        group->c1[k] = (float)s[k].c1;
+        group->c2[k] = (float)s[k].c2;
+        group->regular &= group->form[k].regular;
+    }
 }
 
 #include "compact_end.inc"

@@ -12,6 +12,7 @@ typedef struct lnorm_rows {
     void *y, *dx;
     int64_t x_pitch, y_pitch, dy_pitch, dx_pitch;
     int64_t cols;
+    int64_t after; /* of a part of a long row: columns that come after it */
     double eps;
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
@@ -97,6 +98,7 @@ typedef struct lnorm_segment {
 
 /* What is summed over a row, in this order: each needs what the one before gave. */
 enum lnorm_sum {
+    LNORM_SUM_RUNS,     /* x and x*x as the fast arithmetic adds them; where that will do, the next two are not needed */
     LNORM_SUM_MOMENTS,  /* x and x*x */
     LNORM_SUM_SHIFTED,  /* d and d*d, d = x - s->c */
     LNORM_SUM_GRADIENT, /* g and g*xhat, g = dy*weight */
@@ -113,12 +115,22 @@ typedef struct lnorm_long {
     void (*backward)(const lnorm_segment *a, double *dweight, double *dbias);
 } lnorm_long;
 
+/* The same in the fast arithmetic, for what lnorm_rows describes: a part of a row (or, backward, of the first eight of
+ * some), and its columns in place of all. */
+typedef struct lnorm_long_fast {
+    ln_pair (*moments)(const lnorm_rows *a);
+    ln_pair (*gradient)(const lnorm_rows *a, const ln_record *s);
+    void (*forward)(const lnorm_rows *a, const ln_record *s);
+    void (*backward)(const lnorm_rows *a, int64_t rows, const ln_record *s, double *dweight, double *dbias, int begins);
+} lnorm_long_fast;
+
 typedef struct lnorm_kernels {
     const char *name;
     /* in the accurate arithmetic, and in the fast one */
     lnorm_rows_forward *rows_forward[2];
     lnorm_rows_backward *rows_backward[2];
     lnorm_long long_rows;
+    lnorm_long_fast long_fast;
     void (*add)(double *sum, const double *term, int64_t count); /* sum[j] = sum[j] + term[j] */
     /* to[j] = sum[j], or to[j] + sum[j] where `accumulate`, in the element type; past the caches where `stream` */
     void (*store)(enum lnorm_element element, void *to, const double *sum, int64_t count, int accumulate, int stream);

@@ -1,28 +1,29 @@
 /* The engine of few long rows. Rows are cut into segments: aligned runs of 2^k blocks, subtrees of the tree, so that
  * a row's sums can be added up from those of its segments, wherever and in whatever order these were summed.
  *
- * Phases: 0 sums of x and x*x by segment, 1 sums of x - c and its square for the rows that take path B, 2 (backward)
- * sums of g and g*xhat, 3 y, or dx with dweight and dbias, by segment. What a phase needs of the one before, each of
- * its tasks computes from the sums in the workspace: a few hundred additions. Without workspace a row (or, where
- * dweight or dbias are wanted, everything) is one task of phase 3, with the same sums on the stack. */
+ * Phases: 0 sums of x and x*x by segment as the fast arithmetic adds them, 1 those of the accurate one, 2 sums of x - c
+ * and its square for the rows that take path B, 3 (backward) sums of g and g*xhat, 4 y, or dx with dweight and dbias, by
+ * segment. What a phase needs of the one before, each of its tasks computes from the sums in the workspace: a few
+ * hundred additions. Without workspace a row (or, where dweight or dbias are wanted, everything) is one task of phase 4,
+ * with the same sums on the stack. */
 #include "long.h"
 #include "access.h"
 #include "grid.h"
-#include "kernels.h"
-#include "stream.h"
+#include "long_fast.h"
 
 enum {
     LONG_ROWS = 63,      /* more rows make enough tasks as they are, and dweight would need more than one row block */
-    SEGMENTS_MAX = 512,  /* of a row: they are added up on the stack, by each task anew */
+    SEGMENTS_MAX = 256,  /* of a row: they are added up on the stack, by each task anew */
     SEGMENT_LEAST = LNORM_TASK_ELEMENTS,
     CHUNK = 1024,        /* columns whose sums over rows pass through the stack at once */
+    FAST_CHUNK = 512,    /* as many, whose terms in f32 are beside them in the level 1 cache */
     APPLY = LNORM_SUMS,  /* the phase after the sums */
     PHASES
 };
 
 _Static_assert((int)LONG_ROWS < (int)LNORM_ROW_BLOCK, "dweight and dbias are sums of a single row block");
 _Static_assert((int)PHASES <= (int)LNORM_PHASES_MAX, "a plan keeps the tasks of every phase");
-_Static_assert(SEGMENT_LEAST % LNORM_BLOCK == 0, "segments are whole blocks");
+_Static_assert(SEGMENT_LEAST % (LNORM_BLOCK * LNORM_BLOCK_RUNS) == 0, "segments are whole blocks, of either tree");
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
@@ -52,9 +53,11 @@ static int operands_fit(const lnorm_problem *problem) {
            fits(problem, LNORM_BIAS, runs_along_rows(problem, problem->bias_axes));
 }
 
+/* The fast kernels are those of rows. */
 static int long_takes(const lnorm_problem *problem) {
     int saved = problem->statistics == LNORM_SAVED && problem->pass == LNORM_BACKWARD;
-    if (problem->wide || problem->fast || (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
+    if (problem->wide || (problem->fast && !lnorm_engine_rows.takes(problem)) ||
+        (problem->pass != LNORM_FORWARD && problem->pass != LNORM_BACKWARD))
         return 0;
     if (problem->statistics != LNORM_COMPUTED && !saved)
         return 0;
@@ -85,7 +88,8 @@ typedef struct long_form {
     gradient_form dweight, dbias;
     int means;                             /* dx is wanted: the means of g and g*xhat are needed */
     int with_columns, with_whole;          /* dweight or dbias is of that kind */
-    ln_pair *sums;                         /* [WORKSPACE_SUMS][rows][segments], or NULL */
+    int first_sum;                         /* an lnorm_sum: those before it are not needed */
+    ln_pair *sums;                         /* [from first_sum on][rows][segments], or NULL */
 } long_form;
 
 enum { SUM_OF_DY = LNORM_SUMS, WORKSPACE_SUMS }; /* besides lnorm_sum: of dy and dy*xhat, as no weight were there */
@@ -106,6 +110,7 @@ static long_form form_of(const lnorm_problem *problem) {
     form.dweight = gradient_of(problem, LNORM_DWEIGHT, problem->weight_axes);
     form.dbias = gradient_of(problem, LNORM_DBIAS, problem->bias_axes);
     form.means = lnorm_has(problem, LNORM_DX);
+    form.first_sum = problem->fast ? LNORM_SUM_RUNS : LNORM_SUM_MOMENTS;
     form.with_columns = form.dweight.columns || form.dbias.columns;
     form.with_whole = form.dweight.whole || form.dbias.whole;
     return form;
@@ -124,7 +129,7 @@ static int needs_statistics(const long_form *form) {
 static size_t long_workspace(const lnorm_problem *problem) {
     long_form form = form_of(problem);
     int sums = !backward(&form) ? LNORM_SUM_SHIFTED + 1 : form.with_whole ? WORKSPACE_SUMS : LNORM_SUMS;
-    return (size_t)(sums * form.rows * form.segments) * sizeof(ln_pair);
+    return (size_t)((sums - form.first_sum) * form.rows * form.segments) * sizeof(ln_pair);
 }
 
 static int long_phases(const lnorm_problem *problem) {
@@ -136,6 +141,8 @@ static int64_t long_tasks(const lnorm_problem *problem, int phase) {
     long_form form = form_of(problem);
     int64_t all = form.rows * form.segments;
     switch (phase) {
+    case LNORM_SUM_RUNS:
+        return problem->fast && needs_statistics(&form) ? all : 0;
     case LNORM_SUM_MOMENTS:
         return needs_statistics(&form) ? all : 0;
     case LNORM_SUM_SHIFTED:
@@ -230,18 +237,33 @@ static int64_t segment_count(const long_form *form, int64_t segment) {
     return left < form->segment ? left : form->segment;
 }
 
+/* Each sweep goes the other way than the one before: what that left in the caches is read first. */
+static int64_t segment_of(const long_form *form, int phase, int64_t number) {
+    int falling = phase == LNORM_SUM_GRADIENT || (phase == APPLY && !backward(form));
+    return falling ? form->segments - 1 - number : number;
+}
+
 /* -- Sums of a row ------------------------------------------------------------------------------------------------ */
 
+static lnorm_long_part fast_part(const long_form *form, int64_t row, int64_t first, int64_t count) {
+    return (lnorm_long_part){form->problem, form->data, form->all, row, first, count};
+}
+
 static ln_pair sum_segment(const long_form *form, int which, int64_t row, int64_t segment, const ln_record *s) {
+    const int64_t first = segment * form->segment, count = segment_count(form, segment);
     part p;
-    open_part(form, &p, row, segment * form->segment, segment_count(form, segment), s);
+    if (form->problem->fast && (which == LNORM_SUM_RUNS || which == LNORM_SUM_GRADIENT)) {
+        const lnorm_long_part fast = fast_part(form, row, first, count);
+        return lnorm_long_fast_sum(&fast, (enum lnorm_sum)which, s);
+    }
+    open_part(form, &p, row, first, count, s);
     if (which == SUM_OF_DY)
         p.segment.weight = constant(1.0, &p.weight);
     return form->kernels->sum(&p.segment, which == SUM_OF_DY ? LNORM_SUM_GRADIENT : (enum lnorm_sum)which);
 }
 
 static ln_pair *kept(const long_form *form, int which, int64_t row) {
-    return form->sums + ((int64_t)which * form->rows + row) * form->segments;
+    return form->sums + ((int64_t)(which - form->first_sum) * form->rows + row) * form->segments;
 }
 
 /* Neighbours are added, pairs of them, and so on; one that is left over goes up unchanged. That is the tree: the left
@@ -261,8 +283,10 @@ static ln_pair add_up(ln_pair *sum, int64_t count) {
 
 static ln_pair sum_row(const long_form *form, int which, int64_t row, const ln_record *s) {
     ln_pair sum[SEGMENTS_MAX];
-    for (int64_t segment = 0; segment < form->segments; segment++)
+    for (int64_t i = 0; i < form->segments; i++) {
+        int64_t segment = segment_of(form, which, i);
         sum[segment] = form->sums ? kept(form, which, row)[segment] : sum_segment(form, which, row, segment, s);
+    }
     return add_up(sum, form->segments);
 }
 
@@ -272,35 +296,49 @@ static double statistic(const long_form *form, enum lnorm_operand operand, int64
                       row * pitch_of(problem, operand));
 }
 
-/* The row's record as far as the sums before `phase` give it. Returns whether its statistics take path B. */
+/* Computed statistics as far as the sums before `phase` give them. Returns the sum they end with. */
+static int row_statistics(const long_form *form, int64_t row, int phase, ln_record *s) {
+    const lnorm_problem *problem = form->problem;
+    int last = LNORM_SUM_MOMENTS;
+    if (problem->fast && ln_fast_finish_runs((enum lnorm_element)problem->operand[LNORM_X].element, s,
+                                             sum_row(form, LNORM_SUM_RUNS, row, s), form->cols, problem->eps,
+                                             problem->center))
+        return LNORM_SUM_RUNS;
+    if (phase <= last)
+        return last;
+    if (!ln_finish_moments(s, sum_row(form, LNORM_SUM_MOMENTS, row, s), form->cols, problem->center)) {
+        last = LNORM_SUM_SHIFTED; /* path B */
+        if (phase > last)
+            ln_finish_shifted(s, sum_row(form, LNORM_SUM_SHIFTED, row, s), form->cols);
+    }
+    s->r = ln_reciprocal_root(s->v, problem->eps);
+    return last;
+}
+
+/* The row's record as far as the sums before `phase` give it. Returns the last sum that its statistics need. */
 static int row_record(const long_form *form, int64_t row, int phase, ln_record *s) {
-    int path_b = 0;
+    int last = LNORM_SUM_MOMENTS;
     double n = (double)form->cols;
     *s = (ln_record){0};
     if (form->problem->statistics == LNORM_SAVED) {
         s->c = form->problem->center ? statistic(form, LNORM_MEAN, row) : 0.0;
         s->r = statistic(form, LNORM_RSTD, row);
     } else if (needs_statistics(form)) {
-        path_b = !ln_finish_moments(s, sum_row(form, LNORM_SUM_MOMENTS, row, s), form->cols, form->problem->center);
-        if (path_b && phase > LNORM_SUM_SHIFTED)
-            ln_finish_shifted(s, sum_row(form, LNORM_SUM_SHIFTED, row, s), form->cols);
-        s->r = ln_reciprocal_root(s->v, form->problem->eps);
+        last = row_statistics(form, row, phase, s);
     }
     if (form->means && phase > LNORM_SUM_GRADIENT) {
         ln_pair sum = sum_row(form, LNORM_SUM_GRADIENT, row, s);
         s->c1 = form->problem->center ? sum.a / n : 0.0; /* g - 0.0 is g */
         s->c2 = sum.b / n;
     }
-    return path_b;
+    return last;
 }
 
 /* A segment in a phase that sums. */
 static void keep_sum(const long_form *form, int phase, int64_t row, int64_t segment) {
     ln_record s = {0};
-    if (phase == LNORM_SUM_SHIFTED && !row_record(form, row, phase, &s))
+    if (phase > LNORM_SUM_RUNS && row_record(form, row, phase, &s) < phase && phase < LNORM_SUM_GRADIENT)
         return;
-    if (phase == LNORM_SUM_GRADIENT)
-        row_record(form, row, phase, &s);
     if (phase != LNORM_SUM_GRADIENT || form->means)
         kept(form, phase, row)[segment] = sum_segment(form, phase, row, segment, &s);
     if (phase == LNORM_SUM_GRADIENT && form->with_whole)
@@ -364,18 +402,30 @@ static void put_columns(const long_form *form, enum lnorm_operand which, const d
                              0);
 }
 
-/* Columns of all rows, with dweight and dbias; rows in increasing order. */
-static void apply_columns(const long_form *form, int64_t first, int64_t count, const ln_record *records) {
-    double dweight[CHUNK], dbias[CHUNK];
+/* All rows' columns first .. first+count-1 with their sums, which begin with the first row; rows in increasing order. */
+static void sweep_columns(const long_form *form, int64_t first, int64_t count, const ln_record *records,
+                          double *dweight, double *dbias) {
     part p;
+    if (form->problem->fast) {
+        const lnorm_long_part fast = fast_part(form, 0, first, count);
+        lnorm_long_fast_columns(&fast, form->rows, records, dweight, dbias);
+        return;
+    }
+    for (int64_t row = 0; row < form->rows; row++) {
+        open_part(form, &p, row, first, count, &records[row]);
+        p.segment.begins = row == 0;
+        form->kernels->backward(&p.segment, dweight, dbias);
+    }
+}
+
+/* Columns of all rows, with dweight and dbias. */
+static void apply_columns(const long_form *form, int64_t first, int64_t count, const ln_record *records) {
+    const int64_t chunk = form->problem->fast ? FAST_CHUNK : CHUNK;
+    double dweight[CHUNK], dbias[CHUNK];
     for (int64_t end = first + count, n; first < end; first += n) {
-        n = end - first < CHUNK ? end - first : CHUNK;
-        for (int64_t row = 0; row < form->rows; row++) {
-            open_part(form, &p, row, first, n, &records[row]);
-            p.segment.begins = row == 0;
-            form->kernels->backward(&p.segment, form->dweight.columns ? dweight : NULL,
-                                    form->dbias.columns ? dbias : NULL);
-        }
+        n = end - first < chunk ? end - first : chunk;
+        sweep_columns(form, first, n, records, form->dweight.columns ? dweight : NULL,
+                      form->dbias.columns ? dbias : NULL);
         if (form->dweight.columns)
             put_columns(form, LNORM_DWEIGHT, dweight, first, n);
         if (form->dbias.columns)
@@ -385,17 +435,16 @@ static void apply_columns(const long_form *form, int64_t first, int64_t count, c
 
 static void apply_row(const long_form *form, int64_t row, int64_t first, int64_t count, const ln_record *record) {
     part p;
+    if (form->problem->fast) {
+        const lnorm_long_part fast = fast_part(form, row, first, count);
+        lnorm_long_fast_apply(&fast, record);
+        return;
+    }
     open_part(form, &p, row, first, count, record);
     if (p.segment.y)
         form->kernels->forward(&p.segment);
     else if (p.segment.dx)
         form->kernels->backward(&p.segment, NULL, NULL);
-}
-
-/* Each sweep goes the other way than the one before: what that left in the caches is read first. */
-static int64_t segment_of(const long_form *form, int phase, int64_t number) {
-    int falling = phase == LNORM_SUM_GRADIENT || (phase == APPLY && !backward(form));
-    return falling ? form->segments - 1 - number : number;
 }
 
 /* Rows of a task, and its segments in the order above. */
@@ -420,14 +469,20 @@ static task_form task_of(const long_form *form, int phase, int64_t task) {
 static void run_apply(const long_form *form, task_form t) {
     ln_record records[LONG_ROWS];
     int64_t begin = segment_of(form, APPLY, t.number), end = segment_of(form, APPLY, t.number + t.segments - 1);
+    int one_sweep = form->problem->fast && !backward(form) && !form->sums; /* as well by the rows' kernel: a whole row */
     int once = begin == 0 || end == 0, sweeps = lnorm_has(form->problem, LNORM_Y) || form->means;
     if (!t.segments || (!once && !sweeps && !form->with_columns))
         return;
     for (int64_t row = 0; row < t.rows; row++)
-        row_record(form, t.row + row, APPLY, &records[row]);
+        if (one_sweep) {
+            const lnorm_long_part whole = fast_part(form, t.row, 0, form->cols);
+            lnorm_long_fast_row(&whole, &records[row]);
+        } else {
+            row_record(form, t.row + row, APPLY, &records[row]);
+        }
     for (int64_t row = 0; once && row < t.rows; row++)
         put_row(form, t.row + row, &records[row]);
-    for (int64_t i = t.number; i < t.number + t.segments; i++) {
+    for (int64_t i = t.number; !one_sweep && i < t.number + t.segments; i++) {
         int64_t segment = segment_of(form, APPLY, i), first = segment * form->segment;
         if (form->with_columns)
             apply_columns(form, first, segment_count(form, segment), records);
@@ -446,7 +501,7 @@ static void long_run(const lnorm_problem *problem, const lnorm_data *data, const
     form.data = data;
     form.all = kernels;
     form.kernels = &kernels->long_rows;
-    form.sums = data->workspace;
+    form.sums = data->in_order ? NULL : data->workspace; /* one thread goes row by row, which stay in the caches */
     if (phase == APPLY)
         run_apply(&form, task_of(&form, phase, task));
     else if (form.sums)

@@ -120,7 +120,7 @@ extern const lnorm_engine lnorm_engine_general;   /* any strides and narrow elem
 extern const lnorm_engine lnorm_engine_reference; /* everything but fast: reference*.c */
 extern const lnorm_engine lnorm_engine_definition; /* everything: tests/reference_engine.c */
 
-enum { LNORM_PHASES_MAX = 4 };
+enum { LNORM_PHASES_MAX = 5 };
 
 /* What an lnorm_plan holds. */
 typedef struct lnorm_plan_form {

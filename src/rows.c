@@ -143,6 +143,28 @@ static lnorm_rows rows_from(const lnorm_rows_job *job, int64_t row) {
     return a;
 }
 
+lnorm_rows lnorm_rows_part(const lnorm_problem *problem, const lnorm_data *data, int64_t row, int64_t first,
+                           int64_t count) {
+    const lnorm_rows_job job = job_of(problem, data);
+    const int64_t skipped = first * (int64_t)lnorm_element_size((enum lnorm_element)job.a.element);
+    const int64_t affine = first * (int64_t)lnorm_element_size((enum lnorm_element)job.a.affine);
+    lnorm_rows a = rows_from(&job, row);
+    a.x = (const char *)a.x + skipped;
+    if (a.dy)
+        a.dy = (const char *)a.dy + skipped;
+    if (a.y)
+        a.y = (char *)a.y + skipped;
+    if (a.dx)
+        a.dx = (char *)a.dx + skipped;
+    if (a.weight)
+        a.weight = (const char *)a.weight + affine;
+    if (a.bias)
+        a.bias = (const char *)a.bias + affine;
+    a.cols = count;
+    a.after = problem->element.count - first - count;
+    return a;
+}
+
 static void load_values(const lnorm_vector *vector, int64_t first, int64_t count, double *values) {
     if (!vector->at)
         return;

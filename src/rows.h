@@ -26,6 +26,11 @@ typedef struct lnorm_rows_job {
 /* lnorm_rows.stream: whether y, or dx, of this size is written past the caches. */
 int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols);
 
+/* Columns first .. first+count-1 of row `row`, and what is in the same columns of the rows after it, of a problem that
+ * the rows engine takes. */
+lnorm_rows lnorm_rows_part(const lnorm_problem *problem, const lnorm_data *data, int64_t row, int64_t first,
+                           int64_t count);
+
 /* What a backward pass of this job has use for. */
 size_t lnorm_rows_workspace(const lnorm_rows_job *job);
 

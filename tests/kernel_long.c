@@ -20,7 +20,7 @@ typedef struct long_case {
     lnorm_dtype x, affine;
     lnorm_dtype dy, out, bias; /* x's, x's and affine's, unless the types are mixed */
     int64_t rows, cols;
-    int wild;
+    int wild, fast;
     uint64_t seed;
 } long_case;
 
@@ -53,21 +53,37 @@ static affine_shape roll_affine_shape(kernel_case *c, int64_t rows, int64_t cols
     return shapes[c->op.affine_broadcast ? roll_below(&c->d, 3) : 0];
 }
 
+static void set_row(kernel_case *c, int64_t row, int64_t cols, double mean, double deviation) {
+    for (int64_t j = 0; j < cols; j++)
+        case_set(c, LNORM_X, row * cols + j, mean + deviation * roll_unit(&c->d));
+}
+
 /* Path B, and far from what path A would give. */
 static void set_far_mean(kernel_case *c, int64_t row, int64_t cols, lnorm_dtype dtype) {
-    for (int64_t j = 0; j < cols; j++)
-        case_set(c, LNORM_X, row * cols + j, dtype.bits == 32 ? 1e4 + 0.1 * roll_unit(&c->d) : 64 + roll_unit(&c->d));
+    set_row(c, row, cols, dtype.bits == 32 ? 1e4 : 64, dtype.bits == 32 ? 0.1 : 1);
+}
+
+/* Path A where f32 would take runs, and statistics that are beyond f32 operations. */
+static void set_hard_for_runs(kernel_case *c, const long_case *l) {
+    const int large = l->x.bits == 32 || l->x.code == 4;
+    if (l->seed % 3 == 1)
+        set_row(c, 0, l->cols, 2, 1);
+    if (l->seed % 5 < 2 && large)
+        set_row(c, l->rows - 1, l->cols, 0x1p110, 0x1p104);
 }
 
 static void begin_long(kernel_case *c, long_case l, lnorm_pass pass) {
     const int64_t shape[2] = {l.rows, l.cols};
     case_begin(c, l.seed, l.kind, pass);
-    c->op.affine_broadcast = roll_one_in(&c->d, 2);
+    c->op.arithmetic = l.fast ? LNORM_FAST : LNORM_ACCURATE;
+    c->op.affine_broadcast = roll_one_in(&c->d, 2) && !l.fast; /* the fast kernels are those of rows */
     c->op.eps = roll_one_in(&c->d, 4) ? 0.0 : 1e-5;
     case_add(c, LNORM_X, l.x, 2, shape, dense_or_pitched(c));
     case_fill(c, LNORM_X, 0, l.wild);
     if (l.seed % 3 == 0)
         set_far_mean(c, l.rows - 1, l.cols, l.x);
+    if (l.fast)
+        set_hard_for_runs(c, &l);
 }
 
 /* A parameter, a gradient of its shape, both or neither. */
@@ -138,14 +154,14 @@ static void backward_long(long_case l) {
 }
 
 /* Ends of rows around the ends of segments and blocks. */
-static void over_long_rows(void (*check)(long_case)) {
+static void over_long_rows(void (*check)(long_case), int fast) {
     static const int64_t cols[] = {LEAST,           LEAST + 1,       5 * SEGMENT - 1, 5 * SEGMENT,
                                    5 * SEGMENT + 7, 7 * SEGMENT + 257};
     const lnorm_dtype types[][2] = {{f32, f32}, {f16, f16}, {f16, f32}, {bf16, bf16}, {bf16, f32}};
-    long_case l = {.seed = 1};
-    for (; l.seed <= 50; l.seed++) {
+    long_case l = {.seed = 1, .fast = fast};
+    for (; l.seed <= (fast ? 30 : 50); l.seed++) {
         l.cols = cols[l.seed % 6];
-        l.rows = 1 + (int64_t)(l.seed / 6 % 3);
+        l.rows = fast && l.seed % 10 == 7 ? 9 : 1 + (int64_t)(l.seed / 6 % 3);
         l.x = types[l.seed % 5][0];
         l.affine = types[l.seed % 5][1];
         l.kind = l.seed % 7 < 2 ? LNORM_RMS_NORM : LNORM_LAYER_NORM;
@@ -159,12 +175,18 @@ static void over_long_rows(void (*check)(long_case)) {
 
 void test_long_forward(void **state) {
     (void)state;
-    over_long_rows(forward_long);
+    over_long_rows(forward_long, 0);
 }
 
 void test_long_backward(void **state) {
     (void)state;
-    over_long_rows(backward_long);
+    over_long_rows(backward_long, 0);
+}
+
+void test_long_fast(void **state) {
+    (void)state;
+    over_long_rows(forward_long, 1);
+    over_long_rows(backward_long, 1);
 }
 
 /* Gradients of each narrow type are added to, with columns left that are no whole vector: the last ones of a chunk that
@@ -294,8 +316,10 @@ void test_long_streamed(void **state) {
     long_case l = {.kind = LNORM_LAYER_NORM, .x = f32, .affine = f32, .rows = 1, .cols = (1 << 22) + 5, .seed = 102};
     (void)state;
     same_types(&l);
-    forward_long(l);
-    backward_long(l);
+    for (l.fast = 0; l.fast < 2; l.fast++) {
+        forward_long(l);
+        backward_long(l);
+    }
 }
 
 /* -- What is taken ------------------------------------------------------------------------------------------------ */
@@ -349,7 +373,7 @@ void test_long_taken(void **state) {
     op.pass = LNORM_BACKWARD;
     assert_int_equal(lnorm_plan_init(&plan, &op, &io, NULL), LNORM_OK);
     assert_true(lnorm_plan_workspace(&plan) < 1 << 20);
-    assert_true(lnorm_plan_tasks(&plan, 0) >= 256);
+    assert_true(lnorm_plan_tasks(&plan, LNORM_SUM_MOMENTS) >= 256);
 }
 
 /* -- One segment at a time ---------------------------------------------------------------------------------------- */
@@ -439,12 +463,13 @@ static void add_piece(pieces *p, enum lnorm_operand operand, lnorm_dtype dtype, 
     p->operand[p->count++] = operand;
 }
 
-/* Row 0 takes path A, row 1 path B. */
-static void pieces_of(lnorm_pass pass, int64_t rows) {
-    const int64_t shape[2] = {rows, LEAST + 300};
+/* Row 0 takes path A, or runs, row 1 path B. The last segment of a fast one has fewer columns than a vector. */
+static void pieces_of(lnorm_pass pass, int64_t rows, lnorm_arithmetic arithmetic) {
+    const int64_t shape[2] = {rows, LEAST + (arithmetic == LNORM_FAST ? 7 : 300)};
     kernel_case c;
     pieces p = {.c = &c};
     case_begin(&c, 7, LNORM_LAYER_NORM, pass);
+    c.op.arithmetic = arithmetic;
     add_piece(&p, LNORM_X, f32, 2, shape, 1);
     if (rows > 1)
         set_far_mean(&c, 1, shape[1], f32);
@@ -468,9 +493,11 @@ void test_long_pieces(void **state) {
     lnorm_plan plan = {{{0}}};
     int64_t row, first, count;
     (void)state;
-    pieces_of(LNORM_FORWARD, 2);
-    pieces_of(LNORM_BACKWARD, 2);
-    pieces_of(LNORM_BACKWARD, 1);
+    for (int arithmetic = LNORM_ACCURATE; arithmetic <= LNORM_FAST; arithmetic++) {
+        pieces_of(LNORM_FORWARD, 2, (lnorm_arithmetic)arithmetic);
+        pieces_of(LNORM_BACKWARD, 2, (lnorm_arithmetic)arithmetic);
+        pieces_of(LNORM_BACKWARD, 1, (lnorm_arithmetic)arithmetic);
+    }
     assert_false(lnorm_plan_segment(&plan, 0, 0, &row, &first, &count));
     assert_false(lnorm_plan_segment(NULL, 0, 0, &row, &first, &count));
 }

@@ -4,6 +4,7 @@
 
 void test_long_forward(void **state);
 void test_long_backward(void **state);
+void test_long_fast(void **state);
 void test_long_accumulated(void **state);
 void test_long_streams(void **state);
 void test_long_streamed(void **state);

@@ -155,6 +155,10 @@ enum ln_fast_step {
 
 /* One element at a time, any row (fast_elements.c): column j of a group; the sums of g and g*xhat of row k. */
 void lnorm_fast_column(const ln_fast_group *group, ln_column_sums sums, int64_t j);
+void lnorm_fast_begin_column(ln_column_sums sums, int64_t j);
 ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols);
+
+/* What a group has of its rows' records. */
+void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s);
 
 #endif

@@ -293,6 +293,7 @@
 #define ln_fast_together LNORM_ISA_NAME(ln_fast_together)
 #define ln_fast_y LNORM_ISA_NAME(ln_fast_y)
 #define ln_fast_begin LNORM_ISA_NAME(ln_fast_begin)
+#define ln_fast_open_tile LNORM_ISA_NAME(ln_fast_open_tile)
 #define ln_rows_fast_tiles LNORM_ISA_NAME(ln_rows_fast_tiles)
 #define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
@@ -322,6 +323,10 @@
 #define ln_fast_begin_sums LNORM_ISA_NAME(ln_fast_begin_sums)
 #define ln_fast_set_means LNORM_ISA_NAME(ln_fast_set_means)
 #define ln_fast_end_sums LNORM_ISA_NAME(ln_fast_end_sums)
+#define ln_fast_panel_sums LNORM_ISA_NAME(ln_fast_panel_sums)
+#define ln_fast_sweep_panels LNORM_ISA_NAME(ln_fast_sweep_panels)
+#define ln_fast_sweep_irregular LNORM_ISA_NAME(ln_fast_sweep_irregular)
+#define ln_fast_open_set LNORM_ISA_NAME(ln_fast_open_set)
 #define ln_fold_two LNORM_ISA_NAME(ln_fold_two)
 #define ln_fast_eight LNORM_ISA_NAME(ln_fast_eight)
 #define ln_fast_two_alone LNORM_ISA_NAME(ln_fast_two_alone)
@@ -432,6 +437,13 @@
 #define ln_store_as LNORM_ISA_NAME(ln_store_as)
 #define ln_stream_sums LNORM_ISA_NAME(ln_stream_sums)
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
+
+/* long_fast.inc */
+#define ln_long_fast_moments LNORM_ISA_NAME(ln_long_fast_moments)
+#define ln_long_fast_open LNORM_ISA_NAME(ln_long_fast_open)
+#define ln_long_fast_gradient LNORM_ISA_NAME(ln_long_fast_gradient)
+#define ln_long_fast_backward LNORM_ISA_NAME(ln_long_fast_backward)
+#define ln_long_fast_forward LNORM_ISA_NAME(ln_long_fast_forward)
 
 /* blocks.inc */
 #define ln_to_f32 LNORM_ISA_NAME(ln_to_f32)
