@@ -131,6 +131,7 @@
 #define ln_pad_f32 LNORM_ISA_NAME(ln_pad_f32)
 #define ln_add_moments LNORM_ISA_NAME(ln_add_moments)
 #define ln_block_moments LNORM_ISA_NAME(ln_block_moments)
+#define ln_two_blocks LNORM_ISA_NAME(ln_two_blocks)
 #define ln_two_moments LNORM_ISA_NAME(ln_two_moments)
 #define ln_moments LNORM_ISA_NAME(ln_moments)
 #define ln_moments_of_two LNORM_ISA_NAME(ln_moments_of_two)
