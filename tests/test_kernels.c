@@ -122,7 +122,7 @@ static void backward_rows(rows_shape s) {
  * columns on, where a length changes the tree of blocks only, each meets a third of the mixes, among them one of every
  * element type; beyond 2^14 columns there are no wild rows. */
 static void over_rows(void (*check)(rows_shape), int fast) {
-    static const int64_t cols[] = {15,  16,  17,   128,  255,  256,  257,  272,  273,   511,
+    static const int64_t cols[] = {15,  16,   17,   80,   128,  176,  255,   256,  257, 272, 273, 511,
                                    768, 1000, 1041, 2056, 4096, 4097, 5000, 16385, 65537};
     for (int mix = 0; mix < MIXES; mix++)
         for (int kind = LNORM_LAYER_NORM; kind <= LNORM_RMS_NORM; kind++) {
@@ -134,7 +134,7 @@ static void over_rows(void (*check)(rows_shape), int fast) {
             }
             for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
                 s.cols = cols[i];
-                s.rows = s.cols < 100 ? 40 : s.cols < 5000 ? 7 : 2;
+                s.rows = s.cols < 200 ? 40 : s.cols < 5000 ? 7 : 2;
                 if (s.cols >= 4096 && ((int)i + mix + kind) % 3)
                     continue;
                 for (s.wild = 0; s.wild < (s.cols > 1 << 14 ? 1 : 2); s.wild++)

@@ -202,6 +202,15 @@
 #define ln_quick_affine LNORM_ISA_NAME(ln_quick_affine)
 #define ln_rows_fast_block LNORM_ISA_NAME(ln_rows_fast_block)
 
+/* rows_block_backward.inc */
+#define ln_gradient_set LNORM_ISA_NAME(ln_gradient_set)
+#define ln_set_fill_row LNORM_ISA_NAME(ln_set_fill_row)
+#define ln_set_gradient_means LNORM_ISA_NAME(ln_set_gradient_means)
+#define ln_set_dx LNORM_ISA_NAME(ln_set_dx)
+#define ln_set_gradient LNORM_ISA_NAME(ln_set_gradient)
+#define ln_set_given LNORM_ISA_NAME(ln_set_given)
+#define ln_rows_block_backward LNORM_ISA_NAME(ln_rows_block_backward)
+
 /* rows_forward.inc */
 #define ln_row_moments LNORM_ISA_NAME(ln_row_moments)
 #define ln_two_rows_moments LNORM_ISA_NAME(ln_two_rows_moments)
@@ -410,6 +419,7 @@
 #define ln_back_is_direct LNORM_ISA_NAME(ln_back_is_direct)
 #define ln_back_panels LNORM_ISA_NAME(ln_back_panels)
 #define ln_back_least_rows LNORM_ISA_NAME(ln_back_least_rows)
+#define ln_back_rows LNORM_ISA_NAME(ln_back_rows)
 #define ln_rows_backward LNORM_ISA_NAME(ln_rows_backward)
 
 /* long.inc */

@@ -68,6 +68,12 @@ static inline ln_backward_form ln_backward_form_of(int64_t n, int least_rows) {
     return form;
 }
 
+/* Sets of rows of a block, backward: their xhat is to stay in the level 1 cache, with x and dy. */
+enum {
+    LN_BACK_SET_ROWS = 16,
+    LN_BACK_SET_ELEMENTS = 1 << 11 /* eight rows of a block */
+};
+
 /* The same in the fast arithmetic. A panel is a whole number of runs. */
 enum {
     LN_FAST_PANELS = 2048, /* columns of the weight, and of the terms of dweight and dbias */
