@@ -17,7 +17,7 @@ typedef struct lnorm_rows {
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
     int stream;         /* y or dx is too large for the caches (stream.h) */
-    int64_t after;      /* backward: so many rows of x and dy follow those of the call; they may be asked for */
+    int64_t rows_after; /* backward: so many rows of x and dy follow those of the call; they may be asked for */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
 } lnorm_rows;
 

@@ -227,7 +227,7 @@ static void backward_range(const lnorm_rows_job *job, lnorm_rows_backward *kerne
     for (int64_t row = begin; row < end; row += count) {
         lnorm_rows a = rows_from(job, row);
         count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
-        a.after = job->rows - row - count;
+        a.rows_after = job->rows - row - count;
         if (!with_dx)
             a.dx = NULL;
         if (job->saved) {
