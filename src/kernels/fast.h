@@ -44,7 +44,7 @@ typedef struct ln_fast_source {
     int rows;
     const char *x;
     int64_t pitch, cols;
-    const char *next; /* what will be read next, or NULL */
+    const char *next; /* what will be read next, in rows at the same pitch, or NULL */
 } ln_fast_source;
 
 /* Whether the statistics that runs give, the mean m, v and v + eps, will do. Then the row is regular. */
