@@ -52,6 +52,20 @@ def as_array(argument, name):
     return np.asarray(argument)
 
 
+def _same_elements(a, b):
+    return (a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides
+            and a.__array_interface__["data"] == b.__array_interface__["data"])
+
+
+def check_apart(out, operands):
+    """NumPy's arrays, strided ones too, may be x or nothing of the operands: the library looks at dense ones only."""
+    for name, array in operands.items():
+        if isinstance(out, np.ndarray) and isinstance(array, np.ndarray):
+            if not (name == "x" and _same_elements(out, array)) and np.may_share_memory(out, array, max_work=100000):
+                raise ValueError("y: expected memory of its own (or, in place, exactly that of x or dy), but it "
+                                 f"overlaps {name}")
+
+
 def empty(like, shape, element):
     """A new array of the kind of `like`."""
     torch = _torch_of(like)

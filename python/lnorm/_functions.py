@@ -1,7 +1,7 @@
 """The functions, for everything that the short way in _core does not take. Each turns its arguments into one call of
 execute; shapes, types and values are checked there."""
 from . import _core
-from ._arrays import as_array, empty, empty_like, extents
+from ._arrays import as_array, check_apart, empty, empty_like, extents
 from ._call import execute
 
 _STATISTIC = {_core.F64: _core.F64, _core.F32: _core.F32, _core.F16: _core.F32, _core.BF16: _core.F32}
@@ -19,6 +19,8 @@ def _forward(kind, input, weight, bias, out, return_stats, statistics_shape, **a
         rstd = empty(input, groups, _STATISTIC[element])
     arguments = {"mean": mean, "rstd": rstd, **arguments}
     weight, bias = as_array(weight, "weight"), as_array(bias, "bias")
+    if out is not None:
+        check_apart(out, {"x": input, "weight": weight, "bias": bias, **arguments})
     execute(kind, _core.FORWARD, x=input, weight=weight, bias=bias, y=y, **arguments)
     if not return_stats:
         return y

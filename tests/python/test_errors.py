@@ -76,3 +76,19 @@ def test_overlap_is_refused():
     x = np.ones(20, np.float32)
     with pytest.raises(ValueError, match="overlap"):
         lnorm.layer_norm(x[:10], 10, out=x[5:15])
+
+
+def test_overlap_of_strided_arrays_is_refused():
+    """Where elements of the output are elements of an input, not where they lie between them."""
+    both = np.arange(32, dtype=np.float32).reshape(4, 8)
+    for x, out in [(both[:, :6], both[:, 1:7]), (both[:, ::2], both[:, 6::-2]), (both[::2, :6], both[1:3, :6])]:
+        before = both.copy()
+        with pytest.raises(ValueError, match="^y: expected memory of its own .* but it overlaps x$"):
+            lnorm.layer_norm(x, x.shape[1], out=out)
+        assert np.array_equal(both, before)
+    with pytest.raises(ValueError, match="overlaps weight$"):
+        lnorm.layer_norm(np.ones((4, 4), np.float32), 4, both[0, ::2], out=both[:, :4])
+    expected = lnorm.layer_norm(both[:, ::2], 4)
+    assert np.array_equal(lnorm.layer_norm(both[:, ::2], 4, out=both[:, 1::2]), expected)
+    assert np.array_equal(lnorm.layer_norm(both[:, ::2], 4, out=both[:, ::2]), expected)
+    assert np.array_equal(both[:, ::2], expected)
