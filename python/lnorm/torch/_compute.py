@@ -13,6 +13,9 @@ KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_
 KIND_OF = {code: kind for kind, code in KINDS.items()}
 DTYPES = {torch.float64: _core.F64, torch.float32: _core.F32, torch.float16: _core.F16, torch.bfloat16: _core.BF16}
 
+# The library's LNORM_MAX_NDIM; PyTorch's tensors have up to 64.
+MOST_AXES = 16
+
 # Types that are no more than a tensor. (torch.nn.Buffer makes objects of the first.)
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
@@ -101,6 +104,8 @@ def gradients(dy, x, weight, bias, kind, extent, eps, fast, mask, mean=None, var
 
 
 def _execute(kind, what, shape, eps, fast, running=None, **operands):
+    if operands["x"].dim() > MOST_AXES:
+        shape, operands = _with_few_axes(kind, shape, operands)
     options = {"groups": shape} if kind == "group" else {"normalized_shape": shape}
     if running is not None:
         operands["running_mean"], operands["running_var"], options["momentum"] = running
@@ -108,6 +113,21 @@ def _execute(kind, what, shape, eps, fast, running=None, **operands):
         options["statistics"] = _core.CONSTANT
     _call(_core.execute, KINDS[kind], what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
           threads=threads(), **options, **{name: _description(name, tensor) for name, tensor in operands.items()})
+
+
+def _with_few_axes(kind, shape, operands):
+    """The same elements as rows and columns, or samples, channels and positions. Outputs are dense: views of them."""
+    x = operands["x"]
+    if kind in ("group", "batch"):
+        few, rest = (*x.shape[:2], x.shape[2:].numel()), None
+    else:
+        few, rest = (x.shape[:x.dim() - len(shape)].numel(), shape.numel()), shape.numel()
+        shape = (rest,)
+    whole = {name: few for name in ("x", "y", "dy", "dx")}
+    if rest is not None:
+        whole.update({name: shape for name in ("weight", "bias", "dweight", "dbias")})
+    return shape, {name: tensor if tensor is None or name not in whole else tensor.reshape(whole[name])
+                   for name, tensor in operands.items()}
 
 
 def _shape(x, kind, extent):

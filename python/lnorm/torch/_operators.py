@@ -199,12 +199,14 @@ def _batch_first(tensor, dim, size):
 
 
 def _one_by_one(operator, info, in_dims, arguments):
-    """One call for each element of the batch, so each has the bits it would have alone."""
-    results = [operator(*(a.select(dim, i) if isinstance(dim, int) else a for a, dim in zip(arguments, in_dims)))
-               for i in range(info.batch_size)]
+    """One call for each element of the batch, so each has the bits it would have alone. (An empty batch goes by a call
+    with zeros, which are sums of nothing, so that the result has its shape and its place in autograd's graph.)"""
+    size = info.batch_size
+    results = [operator(*(a if not isinstance(dim, int) else a.select(dim, i) if size else a.sum(dim)
+                          for a, dim in zip(arguments, in_dims))) for i in range(max(size, 1))]
     if isinstance(results[0], tuple):
-        return tuple(torch.stack(column) for column in zip(*results)), (0,) * len(results[0])
-    return torch.stack(results), 0
+        return tuple(torch.stack(column)[:size] for column in zip(*results)), (0,) * len(results[0])
+    return torch.stack(results)[:size], 0
 
 
 def _in_one_call(operator, info, in_dims, tensors, others):
