@@ -172,16 +172,19 @@ const char eager_norm_doc[] =
 
 PyObject *eager_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     PyObject *how, *y = NULL;
-    int records;
+    int enabled, records;
     (void)module;
     if (given != ARGUMENTS && check_count(given, MEAN, "eager_norm"))
         return NULL;
     if (!record || !is_tensor(arguments[X]) || !no_mode_is_on())
         Py_RETURN_NONE;
-    records = is_true(PyObject_CallNoArgs(grad_enabled)) &&
-              (needs_gradient(arguments[X]) || needs_gradient(arguments[WEIGHT]) || needs_gradient(arguments[BIAS]));
+    enabled = is_true(PyObject_CallNoArgs(grad_enabled));
+    records = enabled && (needs_gradient(arguments[X]) || needs_gradient(arguments[WEIGHT]) ||
+                          needs_gradient(arguments[BIAS]));
     if (records && !is_row_major_tensor(arguments[X]))
         Py_RETURN_NONE;
+    if (enabled && given == ARGUMENTS && (needs_gradient(arguments[MEAN]) || needs_gradient(arguments[VARIANCE])))
+        Py_RETURN_NONE; /* by these there are none */
     how = tuple_of(arguments, X);
     if (how)
         y = records ? recorded(arguments, how, given) : computed(arguments + X, given - X, how);

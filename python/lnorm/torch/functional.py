@@ -49,6 +49,8 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
     """
     if not torch.jit.is_scripting():
         if has_torch_function_variadic(input, weight):
+            if getattr(input, "is_nested", False):  # these know the function by its name, and not its argument `fast`
+                return F.rms_norm(input, normalized_shape, weight, eps)
             return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps,
                                          fast=fast)
         if not is_dynamo_compiling():
@@ -113,7 +115,7 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
     if not use_input_stats:
         return _norm(input, weight, bias, "batch", 0, eps, fast, running_mean, running_var)
     y = _norm(input, weight, bias, "group", input.size(1), eps, fast)
-    if running_mean is not None and running_var is not None:
+    if running_mean is not None and running_var is not None and input.size(0) > 0:
         # The mean of what each sample by itself would make of them.
         samples, channels = input.size(0), input.size(1)
         found = _running_statistics(input.detach().reshape(1, samples * channels, -1),
@@ -138,7 +140,7 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
             return handle_torch_function(batch_norm, (input, running_mean, running_var, weight, bias), input,
                                          running_mean, running_var, weight=weight, bias=bias, training=training,
                                          momentum=momentum, eps=eps, fast=fast)
-        if not is_dynamo_compiling() and (training or running_mean is not None):
+        if not is_dynamo_compiling() and momentum is not None and (training or running_mean is not None):
             updating = momentum if training and running_mean is not None else None
             y = eager_norm(_BATCH, None, eps, is_fast(fast), updating, input, weight, bias, running_mean, running_var)
             if y is not None:
@@ -169,6 +171,11 @@ def _is_foreign(input, *numbers_given):
         type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
+def _is_no_integer(number):
+    """It equals one, perhaps, but PyTorch refuses it where it wants integers."""
+    return isinstance(number, (bool, float))
+
+
 def _eager_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps, fast):
     """eager_norm for it: group norm of single channels, or batch norm by given statistics. None: the same."""
     if type(input) not in PLAIN_TYPES or input.dim() < 3:
@@ -186,7 +193,7 @@ def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bo
     narrow = input.dtype == torch.bfloat16 or input.dtype == torch.float16
     if not (narrow or input.dtype == torch.float32 or input.dtype == torch.float64):
         return False
-    if input.device.type != "cpu" or input.layout != torch.strided:
+    if input.device.type != "cpu" or input.layout != torch.strided or input.is_nested:
         return False
     same, single = True, True
     for parameter in parameters:
@@ -200,7 +207,7 @@ def _takes(input: Tensor, parameters: List[Optional[Tensor]], mixed: bool) -> bo
 
 def _is_tail(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor]) -> bool:
     if not torch.jit.is_scripting():
-        if not isinstance(normalized_shape, (tuple, list)):
+        if not isinstance(normalized_shape, (tuple, list)) or any(map(_is_no_integer, normalized_shape)):
             return False
     count = len(normalized_shape)
     if count < 1 or count > input.dim():
@@ -211,6 +218,9 @@ def _is_tail(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
 
 
 def _has_groups(input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor]) -> bool:
+    if not torch.jit.is_scripting():
+        if _is_no_integer(num_groups):
+            return False
     if input.dim() < 2 or num_groups < 1 or input.size(1) % num_groups != 0:
         return False
     if input.size(0) * input.size(1) // num_groups * _positions(input) == 1:
@@ -232,9 +242,12 @@ def _positions(input: Tensor) -> int:
 
 def _has_statistics(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], update: bool,
                     momentum: float) -> bool:
-    """There are statistics to use, or to update where there are any; with momentum=1.5 only PyTorch does that."""
+    """There are statistics to use, or to update where there are any; with momentum=1.5 only PyTorch does that. It
+    refuses to give gradients by them."""
     if running_mean is None or running_var is None:
         return update and running_mean is None and running_var is None
+    if torch.is_grad_enabled() and (running_mean.requires_grad or running_var.requires_grad):
+        return False
     channels = [input.size(1)]
     return (list(running_mean.shape) == channels and list(running_var.shape) == channels
             and not (update and not 0 <= momentum <= 1))
