@@ -2,6 +2,7 @@
 
 Written is what the format's own library writes, byte for byte: tensors sorted by type (float64, float32, bfloat16,
 float16), then name."""
+import errno
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import numpy as np
 
 _ORDER = {"float64": ("F64", 8), "float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2)}
 _HEADER_MAX = 100_000_000
+_OTHER_FORMATS = {b"\x93NUMPY": "an .npy file", b"PK\x03\x04": "a zip archive, as .npz files and PyTorch's are"}
 
 
 def _numpy_dtype(name):
@@ -43,7 +45,15 @@ def save(path, tensors):
 
 
 def replace_file(path, parts):
-    path = pathlib.Path(path).resolve()
+    """What is no regular file (a device, a pipe; a directory is an error) is written to, not replaced."""
+    path = pathlib.Path(path)
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            file.writelines(parts)
+        return
+    path = path.resolve()
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".lnorm-", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -76,6 +86,9 @@ def _header(file, path):
     size = os.fstat(file.fileno()).st_size
     if len(length) < 8:
         raise ValueError(f"{path}: expected a header's length in 8 bytes, got {len(length)}")
+    for begins, name in _OTHER_FORMATS.items():
+        if length.startswith(begins):
+            raise ValueError(f"{path}: expected a .safetensors file, got {name}")
     (length,) = struct.unpack("<Q", length)
     if length > min(_HEADER_MAX, size - 8):
         raise ValueError(f"{path}: expected a header that fits the file of {size} bytes, got a length of {length}")

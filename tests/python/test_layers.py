@@ -1,8 +1,10 @@
 """Layers, and the files they are saved in."""
 import json
+import os
 import pathlib
 import stat
 import struct
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -107,6 +109,45 @@ def test_a_file_of_others_with_more_in_it(tmp_path):
     norm.load(path, prefix)
     np.testing.assert_array_equal(norm.weight, tensors[prefix + "weight"])
     np.testing.assert_array_equal(norm.bias, tensors[prefix + "bias"])
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    """As root a device would have been: a pipe goes with it."""
+    pipe, link, read = tmp_path / "pipe", tmp_path / "link", []
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    lnorm.LayerNorm(3).save(tmp_path / "file")
+    for path in pipe, link:
+        def reader():
+            with open(pipe, "rb") as file:
+                read.append(file.read())
+
+        thread = threading.Thread(target=reader, daemon=True)
+        thread.start()
+        lnorm.LayerNorm(3).save(path)
+        thread.join(10)
+    assert read == [(tmp_path / "file").read_bytes()] * 2
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and link.is_symlink()
+    with pytest.raises(IsADirectoryError):
+        lnorm.LayerNorm(3).save(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(b"before")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError):
+        lnorm.LayerNorm(3).save(path)
+    assert path.read_bytes() == b"before"
+
+
+def test_files_of_other_formats_are_called_what_they_are(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones(3))
+    np.savez(tmp_path / "x.npz", np.ones(3))
+    for name, text in ("x.npy", "an .npy file"), ("x.npz", "a zip archive"):
+        with pytest.raises(ValueError, match=f"expected a .safetensors file, got {text}"):
+            lnorm.LayerNorm(3).load(tmp_path / name)
 
 
 def test_an_existing_file_keeps_its_mode_and_survives_a_failure(tmp_path):
