@@ -99,3 +99,22 @@ def test_nested_tensors_are_left_to_pytorch(layout):
         calls.append(lambda f: f.rms_norm(x, (6,), weight))
     for call in calls:
         assert torch.equal(call(ours).to_padded_tensor(0.0), call(theirs).to_padded_tensor(0.0))
+
+
+def test_distributed_tensors_are_left_to_pytorch(tmp_path):
+    import torch.distributed as distributed
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    store = distributed.FileStore(str(tmp_path / "store"), 1)
+    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        mesh = distributed.init_device_mesh("cpu", (1,))
+        x = distribute_tensor(torch.randn(4, 6, 2), mesh, [Shard(0)]).requires_grad_()
+        weight = distribute_tensor(torch.rand(2), mesh, [Replicate()])
+        for call in lambda f: f.layer_norm(x, (2,), weight, weight), lambda f: f.rms_norm(x, (2,), weight):
+            y = call(ours)
+            assert isinstance(y, DTensor)
+            assert torch.equal(y.to_local(), call(theirs).to_local())
+            y.sum().backward()
+    finally:
+        distributed.destroy_process_group()

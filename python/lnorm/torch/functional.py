@@ -167,7 +167,8 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
 
 
 def _is_foreign(input, *numbers_given):
-    return not isinstance(input, Tensor) or not all(
+    """DTensor among it, which is torch.distributed's and has no sharding rule for operators that are not PyTorch's."""
+    return not isinstance(input, Tensor) or type(input).__name__ == "DTensor" or not all(
         type(number) is float or isinstance(number, (numbers.Real, torch.SymFloat)) for number in numbers_given)
 
 
