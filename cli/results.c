@@ -3,16 +3,45 @@
 #include "report.h"
 #include "verb.h"
 
+#include "../files/target.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The directory that a name is in; 0 where it cannot be seen. */
+static int examine_directory(const char *path, struct stat *about) {
+    size_t length = lnorm_target_directory(path);
+    char *directory = length ? strndup(path, length) : strdup(".");
+    int seen = directory && !stat(directory, about);
+    free(directory);
+    return seen;
+}
+
+/* Names of what is not there yet. */
+static int same_new_file(const char *a, const char *b) {
+    struct stat first, second;
+    char *one = NULL, *other = NULL;
+    int same = !lnorm_target_resolve(&one, a) && !lnorm_target_resolve(&other, b) &&
+               !strcmp(one + lnorm_target_directory(one), other + lnorm_target_directory(other)) &&
+               examine_directory(one, &first) && examine_directory(other, &second) &&
+               first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+    free(one);
+    free(other);
+    return same;
+}
 
 static int same_target(const char *a, const char *b) {
     struct stat first, second;
     if (!strcmp(a, b))
         return strncmp(a, "/dev/", 5) != 0;
-    return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &first) && !stat(b, &second) && S_ISREG(first.st_mode) &&
-           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+    if (!strcmp(a, "-") || !strcmp(b, "-"))
+        return 0;
+    int missing = (stat(a, &first) != 0) + (stat(b, &second) != 0);
+    if (missing)
+        return missing == 2 && same_new_file(a, b);
+    return S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 /* A name by which a model or one of its tensors would be read. */

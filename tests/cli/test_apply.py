@@ -289,6 +289,21 @@ class Refusals(ProgramTest):
             self.assertIn("lnorm apply: --output: ", result.error)
         self.refuse(1, "lnorm apply: --rstd: ", "apply", "x.npy", "-o", "y.npy", "--rstd", "no/r.npy")
 
+    def test_one_file_by_two_names(self):
+        """Of which the second would replace the first; whether it is there already or not."""
+        self.save("x.npy", Array("f32", (1, 2), [0.0, 1.0]))
+        os.mkdir(self.path("d"))
+        os.symlink("d/y.npy", self.path("link.npy"))
+        for first, second in [("y.npy", "./y.npy"), ("d/../y.npy", self.path("y.npy")), ("link.npy", "d/y.npy")]:
+            for _ in range(2):
+                self.refuse(2, f"--mean {second}: is what --output writes, too", "apply", "x.npy", "-o", first,
+                            "--mean", second)
+                with open(self.path(first), "ab"):
+                    pass
+            os.remove(os.path.realpath(self.path(first)))
+        self.succeed("apply", "x.npy", "-o", "y.npy", "--mean", "d/y.npy")
+        self.assertEqual(self.load("d/y.npy").values, [0.5])
+
     def test_a_result_is_not_a_model(self):
         """Its name would be read as one, and a model that is there would be lost."""
         self.save("x.npy", Array("f32", (1, 2), [0.0, 1.0]))
