@@ -142,15 +142,43 @@ static int check_device(PyObject *object, const char *name) {
     return -1;
 }
 
+/* PyTorch may leave a negation to whoever reads the memory, of which DLPack does not know: a copy is read. */
+static PyObject *without_negation(PyObject *object, const char *name, int writes) {
+    PyObject *answer = PyObject_HasAttrString(object, "is_neg") ? PyObject_CallMethod(object, "is_neg", NULL) : NULL;
+    int negated = answer == Py_True;
+    Py_DecRef(answer);
+    PyErr_Clear();
+    if (!negated) {
+        Py_IncRef(object);
+        return object;
+    }
+    if (!writes)
+        return PyObject_CallMethod(object, "resolve_neg", NULL);
+    PyErr_Format(PyExc_BufferError, "%s: expected an array to write to, got one that negates its memory", name);
+    return NULL;
+}
+
+static int check_dlpack_dtype(lnorm_dtype dtype, const char *name) {
+    static const char *const kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
+    for (int i = 0; i < ELEMENTS; i++)
+        if (!memcmp(&dtype_of[i], &dtype, sizeof dtype))
+            return 0;
+    PyErr_Format(PyExc_TypeError, "%s: expected elements of float64, float32, float16 or bfloat16, got %s of %d bits",
+                 name, dtype.code < sizeof kinds / sizeof *kinds ? kinds[dtype.code] : "another type",
+                 (int)dtype.bits * dtype.lanes);
+    return -1;
+}
+
 /* The capsule stays as it is and ends, memory and all, with the last reference to it: nothing is taken out of it. */
-static int view_dlpack(PyObject *object, const char *name, view *into) {
+static int view_dlpack(PyObject *object, const char *name, int writes, view *into) {
     PyObject *capsule;
     const dlpack_managed *managed;
-    if (check_device(object, name))
+    if (check_device(object, name) || !(object = without_negation(object, name, writes)))
         return -1;
     capsule = PyObject_CallMethod(object, "__dlpack__", NULL);
+    Py_DecRef(object);
     managed = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-    if (!managed) {
+    if (!managed || check_dlpack_dtype(managed->tensor.dtype, name)) {
         Py_DecRef(capsule);
         return -1;
     }
@@ -181,7 +209,7 @@ int read_array(PyObject *object, const char *name, int writes, view *into) {
     if (PyArray_Check(object))
         return view_array((PyArrayObject *)object, name, writes, into);
     if (PyObject_HasAttrString(object, "__dlpack__") && PyObject_HasAttrString(object, "__dlpack_device__"))
-        return view_dlpack(object, name, into);
+        return view_dlpack(object, name, writes, into);
     return view_other(object, name, writes, into);
 }
 

@@ -168,6 +168,30 @@ def test_dlpack_of_another_device(random):
         lnorm.layer_norm(Exporter(random.standard_normal((4, 5)), device=2), 5)
 
 
+def test_torch_tensors_of_other_types():
+    torch = pytest.importorskip("torch")
+    x = torch.ones(4, 6)
+    for other, text in [(x.int(), "int of 32 bits"), (x.cfloat(), "complex of 64 bits"), (x > 0, "bool of 8 bits"),
+                        (x.to(torch.float8_e4m3fn), "another type of 8 bits")]:
+        with pytest.raises(TypeError, match=f"^input: expected elements of float64, .* got {text}$"):
+            lnorm.layer_norm(other, 6)
+        with pytest.raises(TypeError, match=f"^weight: expected elements of float64, .* got {text}$"):
+            lnorm.layer_norm(x, 6, other[0])
+
+
+def test_torch_tensors_that_negate_their_memory():
+    torch = pytest.importorskip("torch")
+    lazy = torch.randn(4, 6, dtype=torch.complex64).conj().imag
+    assert lazy.is_neg()
+    x = lazy.clone()
+    for one, other in [(lnorm.layer_norm(lazy, 6), lnorm.layer_norm(x, 6)),
+                       (lnorm.layer_norm(x, 6, lazy[0]), lnorm.layer_norm(x, 6, x[0])),
+                       (lnorm.rms_norm_backward(lazy, x, 6)[0], lnorm.rms_norm_backward(x, x, 6)[0])]:
+        assert torch.equal(one, other)
+    with pytest.raises(BufferError, match="^y: expected an array to write to, got one that negates its memory$"):
+        lnorm.layer_norm(x, 6, out=lazy)
+
+
 def test_torch(random):
     torch = pytest.importorskip("torch")
     x = torch.randn(3, 4, 5)
