@@ -68,6 +68,12 @@ def rms_normalization(X, scale=None, *, axis=-1, epsilon=_EPSILON, stash_type=1)
     return Y
 
 
+def _channels(shape):
+    if len(shape) < 2:
+        raise ValueError(f"X: expected [N, C, ...], got shape {list(shape)}")
+    return shape[1]
+
+
 def group_normalization(X, scale, bias, *, num_groups, epsilon=_EPSILON, stash_type=1):
     """GroupNormalization: Y. scale and bias: [C], as from opset 21 on; or [num_groups], as in opset 18.
 
@@ -78,13 +84,11 @@ def group_normalization(X, scale, bias, *, num_groups, epsilon=_EPSILON, stash_t
     X = as_array(X, "X")
     _stash(stash_type)
     shape, element = _core.describe(X)
-    if len(shape) < 2:
-        raise ValueError(f"X: expected [N, C, ...], got shape {list(shape)}")
-    channels = shape[1]
+    channels = _channels(shape)
 
     def per_channel(parameter):
         parameter = np.asarray(parameter)
-        if parameter.shape == (num_groups,) and num_groups != channels:
+        if parameter.shape == (num_groups,) and num_groups not in (0, channels):
             return parameter.repeat(channels // num_groups)
         return parameter
 
@@ -127,8 +131,14 @@ def batch_normalization(X, scale, B, input_mean, input_var, *, epsilon=_EPSILON,
     if not training_mode:
         run(statistics=_core.CONSTANT, mean=input_mean, variance=input_var)
         return Y
-    mean, variance = np.zeros(shape[1:2]), np.zeros(shape[1:2])
-    count = int(np.prod(shape)) // max(1, shape[1])
+    channels = _channels(shape)
+    for name, statistic in ("input_mean", input_mean), ("input_var", input_var):
+        if np.shape(statistic) != (channels,):
+            raise ValueError(f"{name}: expected shape [{channels}], got {list(np.shape(statistic))}")
+    mean, variance = np.zeros(channels), np.zeros(channels)
+    count = int(np.prod(shape)) // max(1, channels)
+    if count == 0:
+        momentum = 1.0  # nothing is new
     run(running_mean=mean, running_var=variance, momentum=1.0)
     # What the library keeps is divided by count - 1.
     variance = variance * ((count - 1) / count) if count > 1 else np.zeros_like(variance)

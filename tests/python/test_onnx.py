@@ -96,10 +96,24 @@ def test_batch_statistics_of_one_element_keep_a_variance_of_0():
     assert mean == 3.5 and var == 0.5
 
 
+def batch_in_training(X, statistics):
+    return lnorm.onnx.batch_normalization(X, np.ones(3), np.ones(3), statistics, statistics, training_mode=1)
+
+
+def test_batch_statistics_of_nothing_stay_as_they_are():
+    X, C = np.empty((0, 2, 3), np.float32), np.float32([2.0, 3.0])
+    Y, mean, var = lnorm.onnx.batch_normalization(X, C, C, C, C, momentum=0.5, training_mode=1)
+    assert Y.shape == X.shape and np.array_equal(mean, C) and np.array_equal(var, C)
+
+
 @pytest.mark.parametrize("call, message", [
     (lambda: lnorm.onnx.layer_normalization(np.ones((2, 3)), axis=2), "axis: expected -2 to 1 .*got 2"),
     (lambda: lnorm.onnx.layer_normalization(np.ones((2, 3)), stash_type=7), "stash_type: .*got 7"),
     (lambda: lnorm.onnx.group_normalization(np.ones(3), np.ones(3), np.ones(3), num_groups=3), r"X: .*got shape \[3\]"),
+    (lambda: lnorm.onnx.group_normalization(np.ones((2, 3)), np.ones(0), np.ones(0), num_groups=0), "greater than 0"),
+    (lambda: batch_in_training(np.ones(3), np.ones(3)), r"X: .*got shape \[3\]"),
+    (lambda: batch_in_training(np.ones((2, 3)), np.ones(())), r"input_mean: expected shape \[3\], got \[\]"),
+    (lambda: batch_in_training(np.ones((2, 3)), np.ones(2)), r"input_mean: expected shape \[3\], got \[2\]"),
     (lambda: lnorm.onnx.run_node(onnx.helper.make_node("Relu", ["x"], ["y"]), [np.ones(2)]), "node: .*ai.onnx.Relu"),
 ])
 def test_refused(call, message):
