@@ -14,22 +14,15 @@ typedef struct table {
     char *(*cell)[COLUMNS]; /* [rows] */
 } table;
 
-/* Whether a byte of UTF-8 belongs to a control character: U+0000 to U+001F, U+007F, or U+0080 to U+009F, which are 0xc2
- * and a byte below 0xa0. */
-static int is_control(const unsigned char *at, int first) {
-    return *at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0) || (!first && at[-1] == 0xc2 && *at < 0xa0);
-}
-
 /* A name as it is printed: what would move a terminal's cursor is escaped, and the empty one is visible. */
 static char *printable(const char *name) {
-    const unsigned char *begin = (const unsigned char *)name;
     char *text = malloc(4 * strlen(name) + 3);
     size_t used = 0;
     if (!text)
         return NULL;
     strcpy(text, *name ? "" : "''");
-    for (const unsigned char *at = begin; *at; at++)
-        used += (size_t)sprintf(text + used, is_control(at, at == begin) ? "\\x%02x" : "%c", *at);
+    for (const char *at = name; *at; at++)
+        used += (size_t)sprintf(text + used, is_control(at, at == name) ? "\\x%02x" : "%c", (unsigned char)*at);
     return text;
 }
 

@@ -29,10 +29,25 @@ static void clear_line(void) {
     line.visible = 0;
 }
 
+/* U+0000 to U+001F, U+007F, or U+0080 to U+009F, which are 0xc2 and a byte below 0xa0. */
+int is_control(const char *at, int first) {
+    const unsigned char *byte = (const unsigned char *)at;
+    return *byte < ' ' || *byte == 0x7f || (*byte == 0xc2 && byte[1] < 0xa0) ||
+           (!first && byte[-1] == 0xc2 && *byte < 0xa0);
+}
+
+void print_text(FILE *stream, const char *text) {
+    for (const char *at = text; *at; at++)
+        fprintf(stream, is_control(at, at == text) ? "\\x%02x" : "%c", (unsigned char)*at);
+}
+
+/* As much of it as there is room for: a path, the longest that there is, and what is said of it. */
 static void say(const char *format, va_list values) {
+    char text[8192];
     clear_line();
     fprintf(stderr, current_verb ? "lnorm %s: " : "lnorm: ", current_verb);
-    vfprintf(stderr, format, values);
+    if (vsnprintf(text, sizeof text, format, values) >= 0)
+        print_text(stderr, text);
     fputc('\n', stderr);
 }
 

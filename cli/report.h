@@ -14,7 +14,14 @@
 /* The verb that messages begin with ("lnorm apply: ..."); NULL: "lnorm: ...". */
 void report_verb(const char *name);
 
-/* One line. Both return the exit status: FAILED; or USAGE, after a second line that points at --help. */
+/* Whether a byte of UTF-8 text, the first of it or not, is of a control character, which may move the cursor. */
+int is_control(const char *at, int first);
+
+/* Text that may come from anywhere, as the name of a file does: control characters are escaped. */
+void print_text(FILE *stream, const char *text);
+
+/* One line, control characters escaped. Both return the exit status: FAILED; or USAGE, after a second line that points
+ * at --help. */
 int report_failure(const char *format, ...) PRINTS(1, 2);
 int report_usage(const char *format, ...) PRINTS(1, 2);
 

@@ -3,6 +3,9 @@
 #include "verify_report.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static json_t *shape_json(const lnorm_tensor *tensor) {
     json_t *shape = json_array();
@@ -18,8 +21,20 @@ static json_t *index_json(const lnorm_tensor *y, int64_t at) {
     return index;
 }
 
+/* JSON is UTF-8, a name of a file need not be: then every byte beyond ASCII is U+FFFD. */
+static json_t *name_json(const char *path) {
+    json_t *name = json_string(path);
+    char *text = name ? NULL : malloc(3 * strlen(path) + 1), *to = text;
+    for (const char *at = path; text && *at; at++)
+        to += sprintf(to, *at & 0x80 ? "\xef\xbf\xbd" : "%c", *at);
+    if (text)
+        name = json_stringn(text, (size_t)(to - text));
+    free(text);
+    return name;
+}
+
 static json_t *array_json(const char *path, const lnorm_tensor *tensor) {
-    return json_pack("{s:s%,s:s,s:o}", "file", path, strlen(path), "dtype", dtype_name(tensor->dtype), "shape",
+    return json_pack("{s:o,s:s,s:o}", "file", name_json(path), "dtype", dtype_name(tensor->dtype), "shape",
                      shape_json(tensor));
 }
 

@@ -1,6 +1,7 @@
 #include "verify_report.h"
 #include "arguments.h"
 #include "message.h"
+#include "report.h"
 #include "tensor.h"
 #include "ulp.h"
 
@@ -15,7 +16,9 @@ static lnorm_text index_text(const lnorm_tensor *y, int64_t at) {
 }
 
 static void print_array(const char *what, const char *path, const lnorm_tensor *tensor) {
-    printf("%-12s '%s', %s %s\n", what, path, lnorm_shape_text("", tensor->ndim, tensor->shape).at,
+    printf("%-12s '", what);
+    print_text(stdout, path);
+    printf("', %s %s\n", lnorm_shape_text("", tensor->ndim, tensor->shape).at,
            dtype_name(tensor->dtype));
 }
 

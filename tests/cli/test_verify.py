@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import random
+import shutil
 import unittest
 
 import planted
@@ -326,6 +328,25 @@ class Program(VerifyTest):
         with open(self.path("y.npy"), "rb") as file:
             self.succeed("verify", "x.npy", "-", stdin=file.read())
         self.refuse(2, "-: is standard input, which is read already", "verify", "-", "-")
+
+    def test_names_of_files(self):
+        """Any bytes: none reach the terminal that would move its cursor, and JSON is UTF-8."""
+        x, y = b"x\xff.npy", "y\x1b[2J\n\u00e9.npy".encode()
+        for name in x, y:
+            shutil.copy(self.path("x.npy"), os.path.join(os.fsencode(self.directory), name))
+        report = self.run_lnorm("verify", x, y)
+        self.assertTrue(report.out.startswith(b"X            'x\xff.npy', [6, 8] "), report.out)
+        self.assertIn(b"\nY            'y\\x1b[2J\\x0a\xc3\xa9.npy', [6, 8] ", report.out)
+        report = json.loads(self.run_lnorm("verify", x, y, "--json").out)
+        self.assertEqual([report[name]["file"] for name in "xy"], ["x\ufffd.npy", y.decode()])
+        self.refuse(1, "has no norm 'a\\x1b[2J\\x0ab'", "verify", "x.npy", "x.npy", "-m", self.model(), "-n",
+                    "a\x1b[2J\nb")
+
+    def model(self):
+        header = b'{"norm.weight": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}}'
+        with open(self.path("one.safetensors"), "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + bytes(32))
+        return "one.safetensors"
 
     def test_tensors_of_a_model(self):
         header = b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'
