@@ -25,6 +25,14 @@ def _extents(text):
     return tuple(int(part) for part in text.split(","))
 
 
+def _array(path):
+    with open(path, "rb") as file:
+        begins = file.read(6)
+    if begins != b"\x93NUMPY":  # NumPy takes it for a pickle, or opens an archive
+        raise ValueError(f"{path}: expected an .npy file, got one that begins with '{begins.hex(' ')}'")
+    return np.load(path)
+
+
 def verify(arguments):
     """the error of a layer norm in a .npy file, against the exact result"""
     parser = argparse.ArgumentParser("python -m lnorm verify", description=verify.__doc__)
@@ -36,8 +44,8 @@ def verify(arguments):
     parser.add_argument("--eps", type=float, default=1e-5)
     parser.add_argument("--max-ulp", type=float, default=1.0, help="exit status 1 beyond it; default: 1")
     given = parser.parse_args(arguments)
-    x, y = np.load(given.x), np.load(given.y)
-    weight, bias = (None if path is None else np.load(path) for path in (given.weight, given.bias))
+    x, y = _array(given.x), _array(given.y)
+    weight, bias = (None if path is None else _array(path) for path in (given.weight, given.bias))
     report = lnorm.verify(x, y, given.normalized_shape or x.shape[-1:], weight, bias, given.eps)
     print(report)
     return 0 if report.worst <= given.max_ulp else 1
@@ -61,7 +69,7 @@ def main(arguments):
         return 0 if wanted else 2
     try:
         return VERBS[arguments[0]](arguments[1:])
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         print(f"lnorm {arguments[0]}: {error}", file=sys.stderr)
         return 2
 
