@@ -408,6 +408,7 @@
 #define ln_back_widen LNORM_ISA_NAME(ln_back_widen)
 #define ln_back_block LNORM_ISA_NAME(ln_back_block)
 #define ln_back_row_at LNORM_ISA_NAME(ln_back_row_at)
+#define ln_back_ask LNORM_ISA_NAME(ln_back_ask)
 #define ln_back_fill_panel LNORM_ISA_NAME(ln_back_fill_panel)
 #define ln_back_means LNORM_ISA_NAME(ln_back_means)
 #define ln_back_deliver LNORM_ISA_NAME(ln_back_deliver)
