@@ -141,7 +141,7 @@ static void over_rows(void (*check)(rows_shape), int fast) {
                     check(s);
                 s.rows = 1; /* a lone row has a way of its own */
                 s.wild = 0;
-                if (s.cols < 4096)
+                if (s.cols < 1 << 16)
                     check(s);
             }
         }

@@ -11,6 +11,7 @@ enum {
     LN_TILE_ELEMENTS = 1 << 15, /* of a tile's rows together: the second reading should find them in the level 2 cache */
     LN_PANEL = 1024 + LNORM_LANES, /* columns of weight and bias that are widened for all rows of a call */
     LN_WIDE_ELEMENTS = 4096 + 2 * LNORM_LANES, /* of rows of 16 bits that are widened together */
+    LN_WIDE_ONE = 8192 + 2 * LNORM_LANES, /* of a lone one: level 1 still holds it */
     LN_SWEEP_PAIRS = 2             /* of vectors of y that are computed side by side */
 };
 
