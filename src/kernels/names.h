@@ -232,7 +232,8 @@
 #define ln_row_at LNORM_ISA_NAME(ln_row_at)
 #define ln_forward_tile LNORM_ISA_NAME(ln_forward_tile)
 #define ln_forward_one LNORM_ISA_NAME(ln_forward_one)
-#define ln_goes_alone LNORM_ISA_NAME(ln_goes_alone)
+#define ln_forward_one_bf16 LNORM_ISA_NAME(ln_forward_one_bf16)
+#define ln_went_alone LNORM_ISA_NAME(ln_went_alone)
 #define ln_rows_tiles LNORM_ISA_NAME(ln_rows_tiles)
 #define ln_rows_forward LNORM_ISA_NAME(ln_rows_forward)
 
