@@ -103,6 +103,18 @@ ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols) {
     return ln_total_of(&tree);
 }
 
+int lnorm_fast_row(const lnorm_rows *a, ln_pair sum, ln_fast_form *form) {
+    ln_record s;
+    if (!ln_fast_finish_runs((enum lnorm_element)a->element, &s, sum, a->cols, a->eps, a->center))
+        return 0;
+    if (a->rstd) {
+        a->mean[0] = s.c;
+        a->rstd[0] = s.r;
+    }
+    *form = ln_fast_form_of(&s);
+    return 1;
+}
+
 void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s) {
     group->regular = 1;
     for (int k = 0; k < group->rows; k++) {

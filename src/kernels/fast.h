@@ -158,6 +158,9 @@ void lnorm_fast_column(const ln_fast_group *group, ln_column_sums sums, int64_t 
 void lnorm_fast_begin_column(ln_column_sums sums, int64_t j);
 ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols);
 
+/* What the sums of a lone row's runs give, and its mean and rstd where they are wanted; false where they will not do. */
+int lnorm_fast_row(const lnorm_rows *a, ln_pair sum, ln_fast_form *form);
+
 /* What a group has of its rows' records. */
 void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s);
 

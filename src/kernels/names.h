@@ -305,6 +305,7 @@
 #define ln_fast_y LNORM_ISA_NAME(ln_fast_y)
 #define ln_fast_begin LNORM_ISA_NAME(ln_fast_begin)
 #define ln_fast_open_tile LNORM_ISA_NAME(ln_fast_open_tile)
+#define ln_row_fast_alone LNORM_ISA_NAME(ln_row_fast_alone)
 #define ln_rows_fast_tiles LNORM_ISA_NAME(ln_rows_fast_tiles)
 #define ln_rows_fast_forward LNORM_ISA_NAME(ln_rows_fast_forward)
 
