@@ -103,6 +103,72 @@ static inline enum ln_dx_way ln_dx_way_of(const lnorm_rows *a) {
     return a->cols < LNORM_BLOCK ? LN_DX_STORED : LN_DX_COPIED;
 }
 
+/* -- 16-bit rows by way of f32 (rows_half.inc) -------------------------------------------------------------------- */
+
+enum {
+    LN_HALF_LINE = LNORM_LINE / 2, /* columns of a line of y */
+    LN_HALF_COLS = 4096            /* columns of weight and bias at a time */
+};
+
+#define VF_USUAL_MOST 1099511627776.0f /* 2^40 */
+#define VF_USUAL_LEAST (1.0f / VF_USUAL_MOST)
+
+/* Weight and bias. All usual: 0, or of magnitude VF_USUAL_LEAST to VF_USUAL_MOST; weight is then times 2^-64. */
+typedef struct ln_half_panel {
+    _Alignas(64) float weight[LN_HALF_COLS], bias[LN_HALF_COLS]; /* the order: see vf_split_order */
+    int64_t first; /* column; below 0: none yet */
+    int usual;
+} ln_half_panel;
+
+/* How a row is done, in f32 and by the definition. r goes with the weight as the panel has it. */
+typedef struct ln_half_row {
+    float h, k, rho;
+    int usual; /* otherwise y has to come from the definition */
+    double c, t, r;
+} ln_half_row;
+
+/* Which lines of y are in doubt, a bit of each, in their order. */
+typedef struct ln_half_doubts {
+    uint64_t bits, word[LN_TILE_ROWS * LN_HALF_COLS / LN_HALF_LINE / 64]; /* bits: of the last 64 lines */
+    int lines;
+} ln_half_doubts;
+
+/* bits: not 0 */
+static inline int ln_lowest_bit(uint64_t bits) {
+#if defined __GNUC__
+    return __builtin_ctzll(bits);
+#else
+    int k = 0;
+    for (; !(bits & 1); bits >>= 1)
+        k++;
+    return k;
+#endif
+}
+
+/* Rows, and `cols` columns of them. */
+typedef struct ln_half_rows {
+    const ln_half_panel *panel;
+    const char *x;
+    char *y;
+    int64_t x_pitch, y_pitch; /* bytes */
+    int64_t cols;
+    int64_t ahead; /* y goes past the caches, in whole lines: bytes from x to what is asked for; else below 0 */
+    int rows;
+    ln_half_row row[LN_TILE_ROWS];
+} ln_half_rows;
+
+static inline ln_half_row ln_half_row_at(int usual, double c, double t, double r) {
+    const double scale = 18446744073709551616.0 /* 2^64 */, most = (double)VF_USUAL_MOST;
+    ln_half_row row = {0.0f, 0.0f, 0.0f, 0, c, t, usual ? r * scale : r};
+    if (usual && t == 0.0 && r * most >= 1.0 && r <= most) {
+        row.h = (float)c;
+        row.rho = (float)row.r;
+        row.k = (float)-((c - (double)row.h) * (double)row.rho);
+        row.usual = c == (double)row.h || row.k >= VF_USUAL_LEAST || row.k <= -VF_USUAL_LEAST; /* no underflow */
+    }
+    return row;
+}
+
 enum { LN_LONG_AHEAD = 1024 }; /* columns from those of a long row that are swept to those that are asked for */
 
 /* Columns to go over, first .. end-1, and where the sums of column `first` and those after it are; NULL: not wanted. */

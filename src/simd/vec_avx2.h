@@ -40,6 +40,17 @@
  *   VF_STREAMS_16              1: vf_stream_T of 16 bits is more than vf_store_T
  *   vf_widen(a, wide)          to VF_WIDTH/VD_WIDTH vectors of f64
  *
+ * and, where VF_BRACKETS is 1, for y of 16 bits (rows_half.inc); a vl is a line of them, of two vectors of f32:
+ *   vf_fma(a, b, c)            a*b + c in one rounding, vf_fnma(a, b, c) c - a*b
+ *   vf_larger(a, b)            the larger magnitude, with a's sign; no NaN
+ *   vf_usual(a)                true where all are 0 or of magnitude VF_USUAL_LEAST to VF_USUAL_MOST
+ *   vl_load vl_store vl_stream vl_load_part(at, n) vl_store_part(at, n, a)
+ *   vl_split_T(a, two)         widened; f16 in the usual order, bf16 in the one that vf_split_order(two) makes of it
+ *   vl_join_T(at)              two vectors of 16-bit elements in that order, as they were stored, to a line
+ *   vl_between_T(a, b, doubt)  |a| <= |b| unless their signs differ: b rounded, as a line, and whether some a rounds to
+ *                              something else. bf16: rounded half up, after two steps of f32 away from the other;
+ *                              vf_steps_of() holds what that takes
+ *
  * VD_UNROLL stands before loops over a few vectors. VD_FEW_COPIES, 0 or 1: small code counts for more than speed.
  */
 #include "../access.h"
@@ -404,6 +415,7 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 #define VF_WIDTH 8
 #define VF_ROUNDS_BF16 0
 #define VF_STREAMS_16 1
+#define VF_BRACKETS 0
 
 typedef __m256 vf;
 

@@ -381,6 +381,11 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 #define VF_WIDTH 16
 #define VF_ROUNDS_BF16 1
 #define VF_STREAMS_16 1
+#if defined LNORM_SIMDE
+#define VF_BRACKETS 0
+#else
+#define VF_BRACKETS 1
+#endif
 
 typedef __m512 vf;
 
@@ -459,3 +464,115 @@ LNORM_INLINE void vf_store_bf16(void *at, vf a) {
 LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
     _mm256_stream_si256((__m256i *)at, vf_round_bf16(a));
 }
+
+/* -- 16 bits by way of f32 ----------------------------------------------------------------------------------------- */
+
+#if VF_BRACKETS
+
+typedef __m512i vl;
+
+typedef struct vf_steps {
+    __m512i up, down, upper; /* what rounds bf16 half up, two steps of f32 from the other bound; the upper half */
+} vf_steps;
+
+LNORM_INLINE vf vf_fma(vf a, vf b, vf c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+LNORM_INLINE vf vf_fnma(vf a, vf b, vf c) {
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+LNORM_INLINE vf vf_larger(vf a, vf b) {
+    return _mm512_range_ps(a, b, 3);
+}
+
+LNORM_INLINE int vf_usual(vf a) {
+    __m512 magnitude = _mm512_abs_ps(a);
+    uint16_t small = _mm512_cmp_ps_mask(magnitude, vf_set1(VF_USUAL_LEAST), _CMP_LT_OQ);
+    small = _mm512_mask_cmp_ps_mask(small, a, _mm512_setzero_ps(), _CMP_NEQ_OQ);
+    return !(small | _mm512_cmp_ps_mask(magnitude, vf_set1(VF_USUAL_MOST), _CMP_NLE_UQ));
+}
+
+LNORM_INLINE vl vl_load(const void *at) {
+    return _mm512_loadu_si512(at);
+}
+
+LNORM_INLINE vl vl_load_part(const void *at, int n) {
+    return _mm512_maskz_loadu_epi16((UINT32_C(1) << n) - 1, at);
+}
+
+LNORM_INLINE void vl_store(void *at, vl a) {
+    _mm512_storeu_si512(at, a);
+}
+
+LNORM_INLINE void vl_store_part(void *at, int n, vl a) {
+    _mm512_mask_storeu_epi16(at, (UINT32_C(1) << n) - 1, a);
+}
+
+LNORM_INLINE void vl_stream(void *at, vl a) {
+    _mm512_stream_si512((__m512i *)at, a);
+}
+
+LNORM_INLINE void vl_split_f16(vl a, vf two[2]) {
+    two[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(a));
+    two[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(a, 1));
+}
+
+/* Those of even number, and of odd: no element has to cross a quarter. */
+LNORM_INLINE void vl_split_bf16(vl a, vf two[2]) {
+    two[0] = _mm512_castsi512_ps(_mm512_slli_epi32(a, 16));
+    two[1] = _mm512_castsi512_ps(_mm512_and_si512(a, _mm512_set1_epi32((int32_t)0xffff0000u)));
+}
+
+LNORM_INLINE void vf_split_order(vf two[2]) {
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512 low = two[0], high = two[1];
+    two[0] = _mm512_permutex2var_ps(low, even, high);
+    two[1] = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
+
+/* By halves, as they were stored: a load of both would wait until all stores so far are in the cache. */
+LNORM_INLINE vl vl_join_f16(const void *at) {
+    __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)at));
+    return _mm512_inserti64x4(low, _mm256_loadu_si256((const __m256i *)at + 1), 1);
+}
+
+LNORM_INLINE vl vl_join_bf16(const void *at) {
+    __m512i even = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
+    __m512i odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at + 1));
+    return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
+}
+
+LNORM_INLINE vf_steps vf_steps_of(void) {
+    vf_steps steps = {_mm512_set1_epi32(0x8002), _mm512_set1_epi32(0x7ffe), _mm512_set1_epi32((int32_t)0xffff0000u)};
+    LNORM_HOLD(steps.up); /* else they are made anew each time */
+    LNORM_HOLD(steps.down);
+    LNORM_HOLD(steps.upper);
+    return steps;
+}
+
+LNORM_INLINE vl vl_between_f16(const vf near[2], const vf far[2], int *in_doubt) {
+    __m256i result[2];
+    uint16_t differ[2];
+    VD_UNROLL
+    for (int i = 0; i < 2; i++) {
+        result[i] = _mm512_cvtps_ph(far[i], _MM_FROUND_TO_NEAREST_INT);
+        differ[i] = _mm256_cmpneq_epi16_mask(_mm512_cvtps_ph(near[i], _MM_FROUND_TO_NEAREST_INT), result[i]);
+    }
+    *in_doubt = (differ[0] | differ[1]) != 0;
+    return _mm512_inserti64x4(_mm512_castsi256_si512(result[0]), result[1], 1);
+}
+
+LNORM_INLINE vl vl_between_bf16(const vf near[2], const vf far[2], const vf_steps *steps, int *in_doubt) {
+    __m512i result[2], differ[2];
+    VD_UNROLL
+    for (int i = 0; i < 2; i++) {
+        result[i] = _mm512_add_epi32(_mm512_castps_si512(far[i]), steps->up);
+        differ[i] = _mm512_xor_si512(result[i], _mm512_add_epi32(_mm512_castps_si512(near[i]), steps->down));
+    }
+    *in_doubt = _mm512_test_epi32_mask(_mm512_or_si512(differ[0], differ[1]), steps->upper) != 0;
+    return _mm512_or_si512(_mm512_srli_epi32(result[0], 16), _mm512_and_si512(result[1], steps->upper));
+}
+
+#endif

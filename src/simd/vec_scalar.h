@@ -199,6 +199,7 @@ LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
 #define VF_WIDTH 1
 #define VF_ROUNDS_BF16 0
 #define VF_STREAMS_16 0
+#define VF_BRACKETS 0
 
 typedef float vf;
 

@@ -267,6 +267,7 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 #define VF_WIDTH 4
 #define VF_ROUNDS_BF16 0
 #define VF_STREAMS_16 0
+#define VF_BRACKETS 0
 
 typedef __m128 vf;
 
