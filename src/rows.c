@@ -12,7 +12,8 @@
 enum {
     ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
     STRIP_DOUBLES = 2048, /* column sums on the stack, for each gradient: 16 KiB */
-    STATISTICS_TILE = 64  /* rows whose statistics pass through the stack at once: a row block */
+    STATISTICS_TILE = 64, /* rows whose statistics pass through the stack at once: a row block */
+    TASKS_ENOUGH = 256    /* over rows, for the threads there are */
 };
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
@@ -411,8 +412,14 @@ static size_t rows_workspace(const lnorm_problem *problem) {
     return workspace_of(&form);
 }
 
+/* Each task prepares weight and bias, and finds its first row in memory where it has asked for those after it: of many
+ * rows it has more. */
 static lnorm_grid grid_of_rows(const lnorm_problem *problem) {
-    return lnorm_grid_of(problem->group.count, problem->element.count, 4);
+    lnorm_grid grid = lnorm_grid_of(problem->group.count, problem->element.count, 4);
+    const int64_t least = problem->group.count / TASKS_ENOUGH / 4 * 4;
+    if (grid.each < least)
+        grid.each = least;
+    return grid;
 }
 
 static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
