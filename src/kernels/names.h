@@ -418,6 +418,7 @@
 #define ln_quick_deliver LNORM_ISA_NAME(ln_quick_deliver)
 #define ln_quick_set LNORM_ISA_NAME(ln_quick_set)
 #define ln_fast_back_rows LNORM_ISA_NAME(ln_fast_back_rows)
+#define ln_fast_back_part LNORM_ISA_NAME(ln_fast_back_part)
 #define ln_rows_fast_short LNORM_ISA_NAME(ln_rows_fast_short)
 #define ln_rows_fast_backward LNORM_ISA_NAME(ln_rows_fast_backward)
 
