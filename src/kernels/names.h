@@ -414,6 +414,7 @@
 #define ln_quick_means LNORM_ISA_NAME(ln_quick_means)
 #define ln_quick_given LNORM_ISA_NAME(ln_quick_given)
 #define ln_quick_continue LNORM_ISA_NAME(ln_quick_continue)
+#define ln_quick_shift LNORM_ISA_NAME(ln_quick_shift)
 #define ln_quick_begin LNORM_ISA_NAME(ln_quick_begin)
 #define ln_quick_deliver LNORM_ISA_NAME(ln_quick_deliver)
 #define ln_quick_set LNORM_ISA_NAME(ln_quick_set)
