@@ -12,7 +12,7 @@ typedef struct lnorm_rows {
     void *y, *dx;
     int64_t x_pitch, y_pitch, dy_pitch, dx_pitch;
     int64_t cols;
-    int64_t after; /* of a part of a long row: columns that come after it */
+    int64_t cols_after; /* of a part of a long row: columns that come after it */
     double eps;
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
@@ -90,7 +90,7 @@ typedef struct lnorm_segment {
     const char *x, *dy;
     lnorm_parameter weight, bias;
     char *y, *dx;
-    int64_t count, after; /* columns; those of the row that come after them */
+    int64_t count, cols_after; /* columns; those of the row that come after them */
     uint8_t x_element, dy_element, y_element, dx_element;
     int stream;         /* y or dx is not going to be read soon: write it past the caches */
     int begins;         /* the sums of columns begin with this row: what is there is not read */

@@ -162,7 +162,7 @@ lnorm_rows lnorm_rows_part(const lnorm_problem *problem, const lnorm_data *data,
     if (a.bias)
         a.bias = (const char *)a.bias + affine;
     a.cols = count;
-    a.after = problem->element.count - first - count;
+    a.cols_after = problem->element.count - first - count;
     return a;
 }
 
