@@ -43,7 +43,8 @@
  * and, where VF_BRACKETS is 1, for y of 16 bits (rows_half.inc); a vl is a line of them, of two vectors of f32:
  *   vf_fma(a, b, c)            a*b + c in one rounding, vf_fnma(a, b, c) c - a*b
  *   vf_larger(a, b)            the larger magnitude, with a's sign; no NaN
- *   vf_usual(a)                true where all are 0 or of magnitude VF_USUAL_LEAST to VF_USUAL_MOST
+ *   vf_extend(extent, a)       a, too; vf_no_extent(): nothing so far
+ *   vf_usual(extent)           true where all were 0 or of magnitude VF_USUAL_LEAST to VF_USUAL_MOST
  *   vl_load vl_store vl_stream vl_load_part(at, n) vl_store_part(at, n, a)
  *   vl_split_T(a, two)         widened; f16 in the usual order, bf16 in the one that vf_split_order(two) makes of it
  *   vl_join_T(at)              two vectors of 16-bit elements in that order, as they were stored, to a line

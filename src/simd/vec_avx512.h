@@ -471,6 +471,10 @@ LNORM_INLINE void vf_stream_bf16(void *at, vf a) {
 
 typedef __m512i vl;
 
+typedef struct vf_extent {
+    __m512i least, most; /* of the bits of magnitudes: of those that are not 0, less 1; of all */
+} vf_extent;
+
 typedef struct vf_steps {
     __m512i up, down, upper; /* what rounds bf16 half up, two steps of f32 from the other bound; the upper half */
 } vf_steps;
@@ -487,11 +491,23 @@ LNORM_INLINE vf vf_larger(vf a, vf b) {
     return _mm512_range_ps(a, b, 3);
 }
 
-LNORM_INLINE int vf_usual(vf a) {
-    __m512 magnitude = _mm512_abs_ps(a);
-    uint16_t small = _mm512_cmp_ps_mask(magnitude, vf_set1(VF_USUAL_LEAST), _CMP_LT_OQ);
-    small = _mm512_mask_cmp_ps_mask(small, a, _mm512_setzero_ps(), _CMP_NEQ_OQ);
-    return !(small | _mm512_cmp_ps_mask(magnitude, vf_set1(VF_USUAL_MOST), _CMP_NLE_UQ));
+LNORM_INLINE vf_extent vf_no_extent(void) {
+    vf_extent extent = {_mm512_set1_epi32(-1), _mm512_setzero_si512()};
+    return extent;
+}
+
+/* Magnitudes by their bits: in the order of the numbers, and 0 less 1 is more than all. */
+LNORM_INLINE void vf_extend(vf_extent *extent, vf a) {
+    __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(0x7fffffff));
+    extent->most = _mm512_max_epu32(extent->most, magnitude);
+    extent->least = _mm512_min_epu32(extent->least, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
+}
+
+LNORM_INLINE int vf_usual(const vf_extent *extent) {
+    const __m512i least = _mm512_castps_si512(vf_set1(VF_USUAL_LEAST));
+    const __m512i most = _mm512_castps_si512(vf_set1(VF_USUAL_MOST));
+    return !(_mm512_cmplt_epu32_mask(extent->least, _mm512_sub_epi32(least, _mm512_set1_epi32(1))) |
+             _mm512_cmpgt_epu32_mask(extent->most, most));
 }
 
 LNORM_INLINE vl vl_load(const void *at) {
