@@ -12,12 +12,11 @@ typedef struct lnorm_rows {
     void *y, *dx;
     int64_t x_pitch, y_pitch, dy_pitch, dx_pitch;
     int64_t cols;
-    int64_t cols_after; /* of a part of a long row: columns that come after it */
+    int64_t after; /* rows of a backward pass, columns of a part of a long row: so many follow, and may be asked for */
     double eps;
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
     int stream;         /* y or dx is too large for the caches (stream.h) */
-    int64_t rows_after; /* backward: so many rows of x and dy follow those of the call; they may be asked for */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved) */
 } lnorm_rows;
 
@@ -90,7 +89,7 @@ typedef struct lnorm_segment {
     const char *x, *dy;
     lnorm_parameter weight, bias;
     char *y, *dx;
-    int64_t count, cols_after; /* columns; those of the row that come after them */
+    int64_t count, after; /* columns; those of the row that come after them */
     uint8_t x_element, dy_element, y_element, dx_element;
     int stream;         /* y or dx is not going to be read soon: write it past the caches */
     int begins;         /* the sums of columns begin with this row: what is there is not read */

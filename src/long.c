@@ -226,7 +226,7 @@ static void open_part(const long_form *form, part *p, int64_t row, int64_t first
     a->y_element = problem->operand[LNORM_Y].element;
     a->dx_element = problem->operand[LNORM_DX].element;
     a->count = count;
-    a->cols_after = form->cols - first - count;
+    a->after = form->cols - first - count;
     a->stream = streams(form);
     a->begins = 0;
     a->s = s;

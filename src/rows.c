@@ -162,7 +162,7 @@ lnorm_rows lnorm_rows_part(const lnorm_problem *problem, const lnorm_data *data,
     if (a.bias)
         a.bias = (const char *)a.bias + affine;
     a.cols = count;
-    a.cols_after = problem->element.count - first - count;
+    a.after = problem->element.count - first - count;
     return a;
 }
 
@@ -228,7 +228,7 @@ static void backward_range(const lnorm_rows_job *job, lnorm_rows_backward *kerne
     for (int64_t row = begin; row < end; row += count) {
         lnorm_rows a = rows_from(job, row);
         count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
-        a.rows_after = job->rows - row - count;
+        a.after = job->rows - row - count;
         if (!with_dx)
             a.dx = NULL;
         if (job->saved) {
