@@ -16,7 +16,8 @@ seed only: a run that was stopped goes on where it was, and another seed draws o
 lists the survivors, and counts by directory. The sources are copied: the working tree is not touched.
 
 A mutant has to be cheap (here some ten seconds of a core), so a copy is built with one instruction set, AVX2, or that
-of the mutated vec_*.h; its kernels are compiled in parts, of which a mutant makes anew those that include its file;
+of the mutated vec_*.h, or AVX-512 for rows_half.inc; its kernels are compiled in parts, of which a mutant makes anew
+those that include its file;
 tests are linked when their turn comes, the fastest first, and stopped at their first failure.
 """
 
@@ -47,15 +48,17 @@ UNSEEN = [(r"PREFETCH|\bahead\b|LN_AHEAD|lane \+ 1 == LNORM_LANES|ln_ask_for_row
           (r"lnorm_stream_end", "orders stores past the caches before those of other threads' reading")]
 
 # Each kernel part: the members of the table it gives, and the files it needs, in table.inc's order.
+FORWARD = "elements block rows_short rows_half rows_block rows_forward"
 PARTS = {
     "rows": (".rows_forward = {ln_rows_forward}, .rows_backward = {ln_rows_backward}",
-             "elements block rows_short rows_forward rows_short_backward rows_backward"),
-    "fast": (".rows_forward = {0, ln_rows_fast_forward}, .rows_backward = {0, ln_rows_fast_backward}",
-             "elements block rows_short rows_forward runs rows_fast rows_fast_means rows_fast_short rows_fast_backward"),
+             f"{FORWARD} rows_short_backward rows_backward rows_block_backward"),
+    "fast": (".rows_forward = {0, ln_rows_fast_forward}, .rows_backward = {0, ln_rows_fast_backward}, .long_fast = "
+             "{ln_long_fast_moments, ln_long_fast_gradient, ln_long_fast_forward, ln_long_fast_backward}",
+             f"{FORWARD} runs rows_fast_block rows_fast rows_fast_means rows_fast_short rows_fast_backward long_fast"),
     "long": (".name = LNORM_ISA_STRING, .long_rows = {ln_long_sum, ln_long_forward, ln_long_backward}, .add = ln_add, "
              ".store = ln_store_sums, .contracts = ln_contracts", "elements block long contracts"),
     "loops": (".wide = &LNORM_ISA_EXPAND(lnorm_kernels_wide, LNORM_ISA_SUFFIX), .loops = &ln_loops",
-              "elements block runs rows_fast blocks general_loops columns_loops loops"),
+              f"{FORWARD} runs rows_fast_block rows_fast rows_fast_means blocks general_loops columns_loops loops"),
 }
 PART = """#include "../kernels.h"
 #include "../simd/isa_build.h"
@@ -350,7 +353,8 @@ class Campaign:
 
     def one(self, text, mutant):
         path, number, _, old, new = mutant
-        isa = re.sub(r".*vec_(\w+)\.h|.*", lambda m: m.group(1) or "", path, count=1) or "avx2"
+        own = re.search(r"vec_(\w+)\.h", path)
+        isa = own.group(1) if own else "avx512" if "rows_half" in path else "avx2"
         workshop = self.workshop(isa)
         begun = time.monotonic()
         became, test = workshop.judge(text, mutant)
