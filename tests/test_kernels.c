@@ -100,7 +100,7 @@ static void backward_rows(rows_shape s) {
     if (roll_one_in(&c.d, 3)) {
         c.op.statistics = LNORM_SAVED;
         case_add(&c, LNORM_RSTD, f32, 1, shape, LAYOUT_SCATTERED);
-        case_fill_flavour(&c, LNORM_RSTD, roll_one_in(&c.d, 4) ? 10 : 0);
+        case_fill_flavour(&c, LNORM_RSTD, roll_one_in(&c.d, 4) ? 10 : s.cols % 2 ? 0 : 2); /* 2: above 0, as most are */
         if (s.kind == LNORM_LAYER_NORM) {
             case_add(&c, LNORM_MEAN, f64, 1, shape, LAYOUT_DENSE);
             case_fill_flavour(&c, LNORM_MEAN, roll_one_in(&c.d, 4) ? 10 : 0);
