@@ -123,6 +123,7 @@ static canonical_call call_of(lnorm_pass pass, const lnorm_rows_job *job) {
     canonical_call call;
     place_all(&call, pass, job);
     call.data.workspace = NULL;
+    call.data.in_order = 1;
     return call;
 }
 
