@@ -204,7 +204,7 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
 
 /* -- A strip ------------------------------------------------------------------------------------------------------ */
 
-/* Fast, and some column is not regular: as the general form does it. */
+/* Fast, and some column is not regular, or far: as the general form does it. */
 static void ln_columns_one_by_one(const ln_columns *s, int64_t group, const lnorm_affine_job *job) {
     const int64_t end = group + s->groups;
     ln_record record[LNORM_BUNDLE];

@@ -3,7 +3,7 @@
 
 /* -- Rows of any type, by way of the stack ------------------------------------------------------------------------- */
 
-/* Some column is not regular. */
+/* Some column is not regular, or far. */
 static void ln_sweep_irregular(const ln_columns *s, const ln_sweep *f, int64_t rows) {
     const enum lnorm_element element = ln_element_of(&s->b, LNORM_X);
     for (int64_t k = 0; k < rows; k++)
@@ -181,7 +181,7 @@ void lnorm_columns_in_f32(ln_columns *s) {
         s->h[j] = form.h;
         s->l[j] = form.l;
         s->rho[j] = form.rho;
-        s->regular &= form.regular;
+        s->regular &= form.regular && !ln_fast_is_far(&form);
         s->corrected |= ln_fast_corrected(&form);
     }
 }

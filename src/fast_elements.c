@@ -115,15 +115,20 @@ int lnorm_fast_row(const lnorm_rows *a, ln_pair sum, ln_fast_form *form) {
     return 1;
 }
 
+void lnorm_fast_group_way(ln_fast_group *group) {
+    group->by_vectors = 1;
+    for (int k = 0; k < group->rows; k++)
+        group->by_vectors &= group->form[k].regular && !ln_fast_is_far(&group->form[k]);
+}
+
 void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s) {
-    group->regular = 1;
     for (int k = 0; k < group->rows; k++) {
         group->s[k] = s[k];
         group->form[k] = ln_fast_form_of(&s[k]);
         group->c1[k] = (float)s[k].c1;
         group->c2[k] = (float)s[k].c2;
-        group->regular &= group->form[k].regular;
     }
+    lnorm_fast_group_way(group);
 }
 
 #include "compact_end.inc"

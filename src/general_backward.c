@@ -97,18 +97,6 @@ static float ln_irregular_xhat(const ln_terms *f, int64_t i) {
     return (float)((((double)f->x[i] - f->s->c) - f->s->t) * f->s->r);
 }
 
-static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
-    float g[LNORM_BLOCK], product[LNORM_BLOCK];
-    ln_block_sum second;
-    for (int64_t i = 0; i < f->n; i++) {
-        g[i] = ln_irregular_g(f, i);
-        product[i] = g[i] * ln_irregular_xhat(f, i);
-    }
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, sum);
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, 0, &second);
-    memcpy(sum->run[1], second.run[0], sizeof second.run[0]);
-}
-
 static void ln_irregular_dx(const ln_terms *f, float *dx) {
     for (int64_t i = 0; i < f->n; i++) {
         float w = ln_irregular_g(f, i);
@@ -131,8 +119,22 @@ void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
 
+/* Of a group that is not regular, or far: without elements that continue a run. */
+static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
+    float g[LNORM_BLOCK], product[LNORM_BLOCK];
+    ln_terms of_g = *f;
+    ln_block_sum second;
+    for (int64_t i = 0; i < LNORM_BLOCK; i++)
+        g[i] = i < f->n ? ln_irregular_g(f, i) : 0.0f;
+    of_g.dy = g;
+    lnorm_fast_products(b, &of_g, product);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, sum);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, 0, &second);
+    memcpy(sum->run[1], second.run[0], sizeof second.run[0]);
+}
+
 static void ln_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
-    if (b->problem->fast && !f->form.regular)
+    if (b->problem->fast && (!f->form.regular || ln_fast_is_far(&f->form)))
         ln_irregular_sums(b, f, sum);
     else
         b->loops->sum_terms(b->problem->fast, f, sum);

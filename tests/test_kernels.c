@@ -266,6 +266,54 @@ static void test_fast_scales(void **state) {
         }
 }
 
+/* The last of some rows is one number, and eps tiny, or its statistics are given: no xhat of its elements is beyond f32,
+ * but that of a +0 is, by which runs are continued. Of rows, and of columns. */
+static void check_fast_far(lnorm_dtype dtype, lnorm_kind kind, int64_t rows, int64_t cols, int saved) {
+    const int by_column = kind == LNORM_BATCH_NORM;
+    const int64_t shape[2] = {by_column ? cols : rows, by_column ? rows : cols};
+    const lnorm_engine *const engines[] = {&lnorm_engine_rows, &lnorm_engine_long, &lnorm_engine_columns,
+                                           &lnorm_engine_general};
+    kernel_case c;
+    case_begin(&c, (uint64_t)(rows * 1000 + cols), kind, LNORM_BACKWARD);
+    c.op.arithmetic = LNORM_FAST;
+    c.op.eps = 0x1p-100;
+    c.op.statistics = saved ? LNORM_SAVED : LNORM_COMPUTED;
+    for (int i = 0; i < 3; i++) {
+        const enum lnorm_operand operands[] = {LNORM_X, LNORM_DY, LNORM_DX};
+        case_add(&c, operands[i], dtype, 2, shape, LAYOUT_DENSE);
+        case_fill_flavour(&c, operands[i], 0);
+    }
+    for (int64_t j = 0; j < cols; j++)
+        case_set(&c, LNORM_X, by_column ? j * rows + rows - 1 : (rows - 1) * cols + j, 0x1p80);
+    for (int i = 0; i < 2 && saved; i++) {
+        const enum lnorm_operand operand = i ? LNORM_RSTD : LNORM_MEAN;
+        case_add(&c, operand, mix_dtypes(0)[0], 1, &rows, LAYOUT_DENSE);
+        case_fill_flavour(&c, operand, 0);
+        case_set(&c, operand, rows - 1, i ? 0x1p50 : 0x1p80);
+    }
+    case_add(&c, LNORM_DWEIGHT, dtype, 1, by_column ? &rows : &cols, LAYOUT_DENSE);
+    case_expect(&c);
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (engines[i]->takes(&c.problem) && !case_agrees_everywhere(&c, engines[i]))
+            fail_msg("%s, code %d, %lld x %lld", engines[i]->name, dtype.code, (long long)rows, (long long)cols);
+    case_end(&c);
+}
+
+static void test_fast_far(void **state) {
+    static const int64_t cols[] = {17, 48, 64, 80, 96, 112, 128, 200, 256, 300, 1000};
+    const lnorm_dtype dtypes[] = {LNORM_F32, LNORM_BF16};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        for (size_t k = 0; k < sizeof cols / sizeof *cols; k++) {
+            check_fast_far(dtypes[i / 2], LNORM_LAYER_NORM, 1, cols[k], i % 2);
+            check_fast_far(dtypes[i / 2], LNORM_LAYER_NORM, 17, cols[k], i % 2);
+            check_fast_far(dtypes[i / 2], LNORM_LAYER_NORM, 24, cols[k], i % 2);
+            check_fast_far(dtypes[i / 2], LNORM_BATCH_NORM, 24, cols[k], i % 2);
+        }
+        check_fast_far(dtypes[i / 2], LNORM_LAYER_NORM, 1, (1 << 17) + 100, i % 2);
+    }
+}
+
 /* Row blocks of 64 and their tree; 2049 rows and more: tasks of several blocks. Widths around a strip of columns, each
  * with a third of the mixes. */
 static void test_many_rows(void **state) {
@@ -417,7 +465,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_rows_streamed),
         cmocka_unit_test(test_rows_stream),
         cmocka_unit_test(test_rows_past_caches),
-        cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_fast_far),
+        cmocka_unit_test(test_many_rows),   cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_wide_forward),  cmocka_unit_test(test_wide_streamed),
         cmocka_unit_test(test_wide_backward), cmocka_unit_test(test_wide_tiny_xhat),
         cmocka_unit_test(test_wide_scale),

@@ -25,7 +25,7 @@ typedef struct ln_columns {
     int groups, columns, padded; /* padded: to whole vectors of f32 */
     int corrected;       /* some t (fast: l) is not 0 */
     int stream;          /* y goes past the caches */
-    int regular;         /* fast: every column is */
+    int regular;         /* fast: every column is, and none is far */
     double c[LNORM_STRIP_COLUMNS], t[LNORM_STRIP_COLUMNS], v[LNORM_STRIP_COLUMNS], r[LNORM_STRIP_COLUMNS];
     double weight[LNORM_STRIP_COLUMNS], bias[LNORM_STRIP_COLUMNS];
     double c1[LNORM_GRADIENT_COLUMNS], c2[LNORM_GRADIENT_COLUMNS]; /* backward: means of g and of g*xhat */

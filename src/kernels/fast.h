@@ -32,6 +32,12 @@ static inline ln_fast_form ln_fast_form_of(const ln_record *s) {
     return f;
 }
 
+/* xhat of an x of +0 may be infinite: where sums are continued by such elements, 0*xhat would make them NaN. (l adds
+ * next to nothing to h.) Only of rows that are one number, with a tiny eps, and of statistics that are given. */
+static inline int ln_fast_is_far(const ln_fast_form *f) {
+    return fabsf(f->h) * f->rho > 0x1p126f;
+}
+
 /* What runs of fewer than 256 elements need: a row of nothing, and the last row of each of a tile's runs, of which what
  * is beyond the elements stays +0. All +0 at first. */
 typedef struct ln_run_rest {
@@ -141,7 +147,7 @@ typedef struct ln_fast_group {
     ln_record s[LNORM_ROW_GROUP];
     ln_fast_form form[LNORM_ROW_GROUP];
     float c1[LNORM_ROW_GROUP], c2[LNORM_ROW_GROUP];
-    int rows, regular; /* all of them are */
+    int rows, by_vectors; /* all of them are regular, and none is far */
     enum lnorm_element element, affine;
 } ln_fast_group;
 
@@ -160,6 +166,9 @@ ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols);
 
 /* What the sums of a lone row's runs give, and its mean and rstd where they are wanted; false where they will not do. */
 int lnorm_fast_row(const lnorm_rows *a, ln_pair sum, ln_fast_form *form);
+
+/* Once the forms are known. */
+void lnorm_fast_group_way(ln_fast_group *group);
 
 /* What a group has of its rows' records. */
 void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s);
