@@ -94,9 +94,9 @@ LAST_OF_CALLS = [("test_processes", [], 6), ("test_faults", [], 20),
                  ("same_bits.sh", [], 30), ("test_plan", [], 60), ("test_threads", [], 90)]
 # What of test_kernels a file needs, by the beginning of its name, and whether test_exact.
 KERNELS = [("wide", ["test_wide*"]), ("long", ["test_long*"]),
-           ("rows_fast", ["test_fast*", "test_rows_fast", "test_many_rows", "test_c*", "test_drawn"]),
-           ("runs", ["test_fast*", "test_rows_fast", "test_many_rows", "test_c*", "test_drawn"]),
-           ("fast", ["test_fast*", "test_rows_fast", "test_many_rows", "test_c*", "test_drawn"]),
+           ("rows_fast", ["test_fast*", "test_rows_fast", "test_rows_stream", "test_many_rows", "test_c*", "test_drawn"]),
+           ("runs", ["test_fast*", "test_rows_fast", "test_rows_stream", "test_many_rows", "test_c*", "test_drawn"]),
+           ("fast", ["test_fast*", "test_rows_fast", "test_rows_stream", "test_many_rows", "test_c*", "test_drawn"]),
            ("rows", ["test_rows*", "test_many_rows", "test_drawn"]), ("tiles", ["test_rows*", "test_many_rows"]),
            ("columns", ["test_c*", "test_drawn", "test_streamed"]), ("channels", ["test_c*", "test_drawn"]),
            ("general", ["test_drawn", "test_rounding", "test_c*", "test_streamed", "test_rows_*ward"]),
