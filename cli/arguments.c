@@ -75,7 +75,7 @@ static int mistyped(const char *a, const char *b, int mistakes) {
         return 0;
     return (*a && mistyped(a + 1, b, mistakes)) || (*b && mistyped(a, b + 1, mistakes)) ||
            (*a && *b && mistyped(a + 1, b + 1, mistakes)) ||
-           (*a && a[0] == b[1] && a[1] == b[0] && mistyped(a + 2, b + 2, mistakes));
+           (*a && *b && a[0] == b[1] && a[1] == b[0] && mistyped(a + 2, b + 2, mistakes));
 }
 
 /* The verb's option that was probably meant by --word or --word=VALUE: a letter in three may be wrong. Or NULL. */
