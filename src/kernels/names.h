@@ -381,7 +381,6 @@
 #define ln_fast_sweep_panels LNORM_ISA_NAME(ln_fast_sweep_panels)
 #define ln_fast_sweep_irregular LNORM_ISA_NAME(ln_fast_sweep_irregular)
 #define ln_fast_open_set LNORM_ISA_NAME(ln_fast_open_set)
-#define ln_fold_two LNORM_ISA_NAME(ln_fold_two)
 #define ln_fast_eight LNORM_ISA_NAME(ln_fast_eight)
 #define ln_fast_eight_from LNORM_ISA_NAME(ln_fast_eight_from)
 #define ln_fast_eight_row LNORM_ISA_NAME(ln_fast_eight_row)

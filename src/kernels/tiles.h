@@ -28,6 +28,14 @@ static inline int ln_streamed_of(int rows, int64_t cols) {
     return rows * cols <= ELEMENTS ? rows : cols > ELEMENTS ? 1 : (int)(ELEMENTS / cols);
 }
 
+/* mean and rstd of rows row, row + 1, ..., where they are wanted. */
+static inline void ln_give_statistics(const lnorm_rows *a, int64_t row, int64_t rows, const ln_record *s) {
+    for (int64_t k = 0; k < rows && a->rstd; k++) {
+        a->mean[row + k] = s[k].c + s[k].t;
+        a->rstd[row + k] = s[k].r;
+    }
+}
+
 /* What is subtracted from x: nothing (RMS), c (path A), or c and t. Leaving out +0 changes no bit. */
 enum ln_shift { LN_SHIFT_NONE, LN_SHIFT_C, LN_SHIFT_C_T };
 
