@@ -26,10 +26,14 @@ void *bench_stream_open(const struct bench_context *context, char remark[BENCH_M
 bool bench_copy_run(void *state, int set);
 void bench_copy_close(void *state);
 
-/* plain_loop.c: the formula as loops, for the compiler to make fast with every liberty. */
-const char *bench_loop_version(void);
-void *bench_loop_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);
-bool bench_loop_run(void *state, int set);
-void bench_loop_close(void *state);
+/* plain_loop.c: the formula as loops, for the compiler to make fast with every liberty, for this machine and, on x86-64,
+ * for one with AVX2 and no more. */
+#define BENCH_DECLARE_LOOP(name)                                                                                       \
+    const char *name##_version(void);                                                                                  \
+    void *name##_open(const struct bench_context *context, char remark[BENCH_MESSAGE]);                                \
+    bool name##_run(void *state, int set);                                                                             \
+    void name##_close(void *state)
+BENCH_DECLARE_LOOP(bench_loop);
+BENCH_DECLARE_LOOP(bench_loop_avx2);
 
 #endif

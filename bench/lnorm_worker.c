@@ -11,5 +11,9 @@ const struct bench_implementation bench_implementations[] = {
     {"memcpy", bench_copy_version, bench_memcpy_open, bench_copy_run, bench_copy_close, false, true},
     {"stream", bench_copy_version, bench_stream_open, bench_copy_run, bench_copy_close, false, true},
     {"loop", bench_loop_version, bench_loop_open, bench_loop_run, bench_loop_close, false, false},
+#if BENCH_LOOP_AVX2
+    {"loop-avx2", bench_loop_avx2_version, bench_loop_avx2_open, bench_loop_avx2_run, bench_loop_avx2_close, false,
+     false},
+#endif
     {NULL, NULL, NULL, NULL, NULL, false, false},
 };

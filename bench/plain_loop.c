@@ -1,5 +1,6 @@
 /* Plain loops, for rows. This file is compiled with every liberty the compiler knows (cmake/bench.cmake), among them
- * other bits on another machine: what a program gets that has a layer norm of its own. */
+ * other bits on another machine: what a program gets that has a layer norm of its own. Once more it is compiled for
+ * AVX2, where that is: BENCH_LOOP is what its functions are called, BENCH_LOOP_FLAGS says how it is compiled. */
 #include "implementations.h"
 #include "threads.h"
 
@@ -7,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define JOIN(first, second) first##_##second
+#define JOIN_EXPANDED(first, second) JOIN(first, second)
+#define LOOP(function) JOIN_EXPANDED(BENCH_LOOP, function)
 
 struct loop {
     const struct bench_context *context;
@@ -81,11 +86,11 @@ static const struct {
     {bf16_layer, bf16_rms, bf16_layer_backward, bf16_add_partials, sizeof(float)},
 };
 
-const char *bench_loop_version(void) {
-    return "-O3 -ffast-math -march=native";
+const char *LOOP(version)(void) {
+    return BENCH_LOOP_FLAGS;
 }
 
-void *bench_loop_open(const struct bench_context *context, char remark[BENCH_MESSAGE]) {
+void *LOOP(open)(const struct bench_context *context, char remark[BENCH_MESSAGE]) {
     const struct bench_problem *p = context->problem;
     bool rms = p->op == BENCH_RMS;
     if (p->op == BENCH_GROUP || p->op == BENCH_COLUMNS || (rms && p->backward)) {
@@ -126,7 +131,7 @@ static void run_slice(void *argument, int64_t slice) {
         loop->forward(loop, first, end, loop->set);
 }
 
-bool bench_loop_run(void *state, int set) {
+bool LOOP(run)(void *state, int set) {
     struct loop *loop = state;
     loop->set = set;
     if (loop->slices == 1)
@@ -138,7 +143,7 @@ bool bench_loop_run(void *state, int set) {
     return true;
 }
 
-void bench_loop_close(void *state) {
+void LOOP(close)(void *state) {
     struct loop *loop = state;
     free(loop->partials);
     free(loop);

@@ -20,7 +20,7 @@ if sys.version_info < (3, 11):
     sys.exit(1 if os.environ.get("CI") == "true" else 77)
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench"))
-from front import agree, cases, plot, verdict  # noqa: E402
+from front import agree, cases, plot, verdict, workers  # noqa: E402
 
 
 def front(*arguments):
@@ -89,6 +89,33 @@ class Run(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn(self.done.stdout.strip(), again.stdout)
         self.assertIn("| 1.00 ", again.stdout)
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "only x86-64 has instruction sets to be held to")
+class Held(unittest.TestCase):
+    """--isa avx2, where the machine has it; the environment of those that are held."""
+
+    def test_all_are_held(self):
+        done = front("--case-file", str(CASES), "--peers", "loop", "--threads", "1", "--rounds", "1", "--seconds",
+                     "0.001", "--cases", "9x70", "--isa", "avx2")
+        if done.returncode:
+            self.assertIn("this machine or build does not have it", done.stderr)
+            return
+        self.assertIn("All are held to avx2", done.stdout)
+        self.assertRegex(done.stdout, "- lnorm: .* avx2,")
+        self.assertIn("- loop: -O3 -ffast-math -march=x86-64-v3", done.stdout)
+        self.assertNotIn("is not here", done.stderr)
+
+    def test_variables(self):
+        for name in ("lnorm", "onednn", "torch-kept"):
+            made = workers.environment(name, 1, "avx2")
+            self.assertEqual([made[key] for key in ("LNORM_ISA", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")],
+                             ["avx2", "AVX2", "avx2"])
+
+    def test_refusal(self):
+        done = front("--isa", "avx2", "--peers", "numpy")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("numpy cannot be held to avx2", done.stderr)
 
 
 class Judgement(unittest.TestCase):

@@ -28,66 +28,82 @@ KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALL
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
-def ask_list(command):
+# How an implementation is held to an instruction set below the machine's. ONNX Runtime and NumPy's elementwise loops
+# have no switch; the copies are not computing.
+HELD = {"avx2": {"LNORM_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
+NOT_HELD = ("onnxruntime", "numpy")
+
+
+def ask_list(command, isa):
+    made = dict(os.environ, **HELD.get(isa, {}))
     try:
-        done = subprocess.run([*command, "list"], capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run([*command, "list"], capture_output=True, text=True, timeout=120, check=True, env=made)
         return json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, json.JSONDecodeError, IndexError):
         return {}
 
 
 class Catalogue:
-    """Which implementations of `names` can run here, and how each is started."""
+    """Which implementations of `names` can run here, and how each is started; with the machine's instruction set, or
+    held to `isa`."""
 
-    def __init__(self, build, python, names):
+    def __init__(self, build, python, names, isa=None):
         build = Path(build)
-        self.commands, self.versions = {}, {}
+        self.commands, self.versions, self.isa = {}, {}, isa
         program, data = build / "lnorm_bench_worker", build / "liblnorm_bench_data.so"
         if not program.exists() or not data.exists():
             raise SystemExit(f"lnorm-bench: --build: expected a directory with {program.name} and {data.name}, got "
                              f"{build}; `make bench` builds them")
-        self.add(ask_list([str(program)]), [str(program)], [])
+        self.add(ask_list([str(program)], isa), [str(program)], [])
         if "lnorm" not in self.versions:
             raise SystemExit(f"lnorm-bench: {program} does not run")
         if "onednn" in names:
             program = build / "lnorm_bench_onednn"
-            self.add(ask_list([str(program)]), [str(program)], [])
+            self.add(ask_list([str(program)], isa), [str(program)], [])
         if any(map(is_python, names)):
             script = [python, str(HERE / "worker.py")]
-            self.add(ask_list(script), script, [str(data)])
+            self.add(ask_list(script, isa), script, [str(data)])
 
     def add(self, versions, command, arguments):
-        for name, version in versions.items():
+        """loop-avx2 is what runs as loop when all are held to AVX2."""
+        for name in versions:
+            version = versions.get(f"{name}-{self.isa}", versions[name])
             if version:
                 self.versions[name] = version
                 self.commands[name] = (command, arguments)
+
+    def variant(self, name):
+        held = f"{name}-{self.isa}"
+        return held if held in self.commands else name
 
     def absent(self, names):
         return [name for name in names if name not in self.commands]
 
     def start(self, name, threads):
         command, arguments = self.commands[name]
-        return Worker(name, threads, [*command, name, str(threads), *arguments])
+        return Worker(name, threads, [*command, self.variant(name), str(threads), *arguments],
+                      environment(name, threads, self.isa))
 
 
 def is_python(name):
     return name in ("torch", "torch-kept", "torch-mixed", "onnxruntime", "numpy")
 
 
-def environment(name, threads):
+def environment(name, threads, isa):
     count = str(threads)
     made = dict(os.environ, OMP_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count, MKL_NUM_THREADS=count)
+    made.update(HELD.get(isa, {}))
     if name in ("torch-kept", "torch-mixed"):
         made.update(KEPT)
     return made
 
 
 class Worker:
-    def __init__(self, name, threads, command):
+    def __init__(self, name, threads, command, variables):
         self.name, self.threads = name, threads
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-                                        env=environment(name, threads))
+                                        env=variables)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
 
