@@ -12,7 +12,7 @@
 enum {
     ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
     STRIP_DOUBLES = 2048, /* column sums on the stack, for each gradient: 16 KiB */
-    STATISTICS_TILE = 64, /* rows whose statistics pass through the stack at once: a row block */
+    STATISTICS_TILE = 64, /* rows whose statistics pass through the stack at once, to be converted: a row block */
     TASKS_ENOUGH = 256    /* over rows, for the threads there are */
 };
 
@@ -169,10 +169,6 @@ lnorm_rows lnorm_rows_part(const lnorm_problem *problem, const lnorm_data *data,
 static void load_values(const lnorm_vector *vector, int64_t first, int64_t count, double *values) {
     if (!vector->at)
         return;
-    if (vector->element == LNORM_ELEMENT_F64 && vector->stride == 1) { /* as a forward pass best gives them */
-        memcpy(values, vector->at + first * (int64_t)sizeof *values, (size_t)count * sizeof *values);
-        return;
-    }
     for (int64_t i = 0; i < count; i++)
         values[i] = lnorm_load(vector->element, vector->at, (first + i) * vector->stride);
 }
@@ -192,14 +188,32 @@ static void store_values(const lnorm_vector *vector, int64_t first, int64_t coun
         lnorm_store(vector->element, vector->at, (first + i) * vector->stride, values[i]);
 }
 
+/* Where kernels read and write numbers themselves: aligned f64, one beside the other. */
+static double *doubles_at(const lnorm_vector *vector, int64_t row) {
+    const int fit = vector->element == LNORM_ELEMENT_F64 && vector->stride == 1;
+    if (!vector->at || !fit || (uintptr_t)vector->at % _Alignof(double))
+        return NULL;
+    return (double *)(void *)vector->at + row;
+}
+
+/* Whether the kernel itself has to do with the statistics from `row` on: there are none, or f64. It gives a row's mean
+ * before its rstd, so that one that is not wanted may go to the same place. */
+static int statistics_at_once(const lnorm_rows_job *job, int64_t row, lnorm_rows *a) {
+    if (!job->rstd.at)
+        return !job->mean.at;
+    a->rstd = doubles_at(&job->rstd, row);
+    a->mean = job->mean.at ? doubles_at(&job->mean, row) : a->rstd;
+    return a->mean && a->rstd;
+}
+
 /* -- Forward ------------------------------------------------------------------------------------------------------ */
 
 static void forward_range(const lnorm_rows_job *job, lnorm_rows_forward *kernel, int64_t begin, int64_t end) {
     double mean[STATISTICS_TILE], rstd[STATISTICS_TILE];
+    lnorm_rows all = rows_from(job, begin);
     int64_t count;
-    if (!job->mean.at && !job->rstd.at) {
-        lnorm_rows a = rows_from(job, begin);
-        kernel(&a, end - begin);
+    if (statistics_at_once(job, begin, &all)) {
+        kernel(&all, end - begin);
         return;
     }
     for (int64_t row = begin; row < end; row += count) {
@@ -231,11 +245,12 @@ static void backward_range(const lnorm_rows_job *job, lnorm_rows_backward *kerne
     int64_t count;
     for (int64_t row = begin; row < end; row += count) {
         lnorm_rows a = rows_from(job, row);
-        count = end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
+        const int at_once = !job->saved || statistics_at_once(job, row, &a);
+        count = at_once || end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
         a.after = job->rows - row - count;
         if (!with_dx)
             a.dx = NULL;
-        if (job->saved) {
+        if (!at_once) {
             load_values(&job->mean, row, count, mean);
             load_values(&job->rstd, row, count, rstd);
             a.mean = mean;

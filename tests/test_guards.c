@@ -18,11 +18,21 @@ typedef struct setting {
     layout order;
 } setting;
 
+/* mean and rstd: as outputs, or given. f64 ones are the kernels' to write and read, others are converted. */
+static void add_statistics(kernel_case *c, lnorm_kind kind, lnorm_dtype dtype, int64_t groups) {
+    for (int i = kind == LNORM_RMS_NORM; i < 2; i++) {
+        const enum lnorm_operand operand = i ? LNORM_RSTD : LNORM_MEAN;
+        case_add(c, operand, dtype, 1, &groups, LAYOUT_DENSE);
+        if (c->op.statistics == LNORM_SAVED)
+            case_fill_flavour(c, operand, i ? 2 : 0);
+    }
+}
+
 /* Forward with every output, or backward with every gradient; all of them own memory. */
 static void begin(kernel_case *c, setting s, lnorm_pass pass, int64_t cols, int edge) {
     static const int64_t axis = 0;
     const int64_t shape[2] = {s.first ? cols : ROWS, s.first ? STRIP : cols}, groups = s.first ? STRIP : ROWS;
-    const lnorm_dtype statistic = s.dtype.bits == 64 ? LNORM_F64 : LNORM_F32;
+    const lnorm_dtype statistic = s.dtype.bits == 64 || cols / 2 % 2 ? LNORM_F64 : LNORM_F32;
     const lnorm_kind kind = cols % 2 ? LNORM_LAYER_NORM : LNORM_RMS_NORM;
     case_begin(c, (uint64_t)cols * 8 + (uint64_t)edge, kind, pass);
     c->edge = edge;
@@ -41,10 +51,12 @@ static void begin(kernel_case *c, setting s, lnorm_pass pass, int64_t cols, int 
     }
     if (pass == LNORM_FORWARD) {
         case_add(c, LNORM_Y, s.dtype, 2, shape, s.order);
-        case_add(c, LNORM_RSTD, statistic, 1, &groups, LAYOUT_DENSE);
-        if (kind == LNORM_LAYER_NORM)
-            case_add(c, LNORM_MEAN, statistic, 1, &groups, LAYOUT_DENSE);
+        add_statistics(c, kind, statistic, groups);
         return;
+    }
+    if (cols / 4 % 2) {
+        c->op.statistics = LNORM_SAVED;
+        add_statistics(c, kind, statistic, groups);
     }
     case_add(c, LNORM_DY, s.dtype, 2, shape, s.order);
     case_fill(c, LNORM_DY, 0, 0);
