@@ -91,6 +91,9 @@
 #define vd_put_row_32 LNORM_ISA_NAME(vd_put_row_32)
 #define vd_put_row_16 LNORM_ISA_NAME(vd_put_row_16)
 #define vd_turn_32 LNORM_ISA_NAME(vd_turn_32)
+#define vd_turn_square LNORM_ISA_NAME(vd_turn_square)
+#define vd_turn_quarters LNORM_ISA_NAME(vd_turn_quarters)
+#define vd_put_quarters LNORM_ISA_NAME(vd_put_quarters)
 #define vd_turn_16 LNORM_ISA_NAME(vd_turn_16)
 #define vd_put_row LNORM_ISA_NAME(vd_put_row)
 #define vd_turn_halves LNORM_ISA_NAME(vd_turn_halves)
@@ -523,6 +526,7 @@
 
 /* general_loops.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)
+#define ln_turn_rows_of LNORM_ISA_NAME(ln_turn_rows_of)
 #define ln_turn_any LNORM_ISA_NAME(ln_turn_any)
 #define ln_add_product LNORM_ISA_NAME(ln_add_product)
 #define ln_apply LNORM_ISA_NAME(ln_apply)

@@ -1,4 +1,4 @@
-/* Transposing squares of 4 x 4 elements as they are: SSE2, which every x86 instruction set of ours contains. */
+/* Transposing squares of elements as they are: of 4 x 4 by SSE2, which every x86 instruction set of ours contains. */
 
 /* The first n, 1 to 4, elements of a row of f32. */
 LNORM_INLINE void vd_put_row(char *at, __m128 row, int64_t n) {
@@ -44,3 +44,19 @@ LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64
     _mm_storel_epi64((__m128i *)(to + 2 * to_pitch), row[1]);
     _mm_storel_epi64((__m128i *)(to + 3 * to_pitch), _mm_unpackhi_epi64(row[1], row[1]));
 }
+
+#if VD_WIDTH >= 4
+
+/* Two squares, one in each half. */
+LNORM_INLINE void vd_turn_halves(__m256 row[4]) {
+    __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(row[0], row[1]));
+    __m256d high = _mm256_castps_pd(_mm256_unpackhi_ps(row[0], row[1]));
+    __m256d low2 = _mm256_castps_pd(_mm256_unpacklo_ps(row[2], row[3]));
+    __m256d high2 = _mm256_castps_pd(_mm256_unpackhi_ps(row[2], row[3]));
+    row[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, low2));
+    row[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, low2));
+    row[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high, high2));
+    row[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high, high2));
+}
+
+#endif

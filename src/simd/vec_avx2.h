@@ -19,7 +19,8 @@
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
- *   vd_turn_16(to, p, from, q) the same for 16 bits; rows of `to` may overlap: they are written in increasing order
+ *   vd_turn_square(to, p, from, q) the same for VD_SQUARE x VD_SQUARE elements
+ *   vd_turn_16(to, p, from, q) 4 x 4 elements of 16 bits; rows of `to` may overlap: they are written in increasing order
  *   vd_turn_in(column, from, p) VD_WIDTH rows of 4 f32 as 4 columns, widened; p: pitch in bytes
  *   vd_turn_out(to, p, column, n) and back, rounded; of the last row n elements. Rows may overlap, as above
  *
@@ -387,6 +388,22 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
+
+#define VD_SQUARE 8
+
+LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    __m256 row[VD_SQUARE];
+    VD_UNROLL
+    for (int k = 0; k < VD_SQUARE; k++)
+        row[k] = _mm256_loadu_ps((const float *)(const void *)(from + k * from_pitch));
+    vd_turn_halves(row);
+    vd_turn_halves(row + 4);
+    VD_UNROLL
+    for (int k = 0; k < 4; k++, to += to_pitch) {
+        _mm256_storeu_ps((float *)(void *)to, _mm256_permute2f128_ps(row[k], row[k + 4], 0x20));
+        _mm256_storeu_ps((float *)(void *)(to + 4 * to_pitch), _mm256_permute2f128_ps(row[k], row[k + 4], 0x31));
+    }
+}
 
 LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
     __m128 row[4];

@@ -267,6 +267,8 @@ LNORM_INLINE void vd_put_row_32(char *at, uint64x2_t row) {
     vst1q_u8((uint8_t *)at, vreinterpretq_u8_u64(row));
 }
 
+#define VD_SQUARE 4
+
 LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
     uint32x4_t a = vd_row_32(from), b = vd_row_32(from + from_pitch);
     uint32x4_t c = vd_row_32(from + 2 * from_pitch), d = vd_row_32(from + 3 * from_pitch);
@@ -276,6 +278,10 @@ LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64
     vd_put_row_32(to + to_pitch, vzip2q_u64(ab_low, cd_low));
     vd_put_row_32(to + 2 * to_pitch, vzip1q_u64(ab_high, cd_high));
     vd_put_row_32(to + 3 * to_pitch, vzip2q_u64(ab_high, cd_high));
+}
+
+LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    vd_turn_32(to, to_pitch, from, from_pitch);
 }
 
 LNORM_INLINE uint16x4_t vd_row_16(const char *at) {

@@ -128,10 +128,16 @@ LNORM_INLINE void vd_store_bf16(void *at, vd a) {
 
 /* -- Squares: nothing to gain -------------------------------------------------------------------------------------- */
 
+#define VD_SQUARE 4
+
 LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < 4; i++)
             memcpy(to + k * to_pitch + i * 4, from + i * from_pitch + k * 4, 4);
+}
+
+LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    vd_turn_32(to, to_pitch, from, from_pitch);
 }
 
 LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {

@@ -245,6 +245,12 @@ LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
 
 #include "turn_x86.h"
 
+#define VD_SQUARE 4
+
+LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    vd_turn_32(to, to_pitch, from, from_pitch);
+}
+
 LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
     __m128 row = _mm_loadu_ps((const float *)(const void *)from);
     __m128 next = _mm_loadu_ps((const float *)(const void *)(from + pitch));
