@@ -15,6 +15,7 @@ set(LNORM_SOURCES
     src/general_affine.c
     src/general_backward.c
     src/general_groups.c
+    src/general_runs.c
     src/layer.c
     src/level1.c
     src/long.c

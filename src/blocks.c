@@ -49,6 +49,100 @@ ln_pair lnorm_end_blocks(ln_block_order *order) {
     return ln_total_of(&order->tree);
 }
 
+/* -- Terms -------------------------------------------------------------------------------------------------------- */
+
+void lnorm_begin_terms(ln_term_sums *sums, int fast) {
+    ln_clear_trees(&sums->tree);
+    memset(sums->lanes, 0, sizeof sums->lanes);
+    sums->left = sums->whole = fast ? LNORM_BLOCK_RUNS * LNORM_BLOCK : LNORM_BLOCK;
+    sums->blocks = 0;
+}
+
+static void next_terms(ln_term_sums *sums) {
+    for (int i = 0; i < sums->blocks; i++)
+        ln_push_pair(&sums->tree, sums->block[i]);
+    sums->blocks = 0;
+}
+
+LNORM_OUT_OF_LINE static void fold_terms(ln_term_sums *sums) {
+    ln_pair sum;
+    sum.a = fold(sums->lanes[0]);
+    sum.b = fold(sums->lanes[1]);
+    ln_push_pair(&sums->tree, sum);
+    memset(sums->lanes, 0, sizeof sums->lanes);
+    sums->left = sums->whole;
+}
+
+void lnorm_next_run(ln_term_sums *sums) {
+    sums->left -= LNORM_BLOCK;
+    if (sums->left == 0)
+        fold_terms(sums);
+}
+
+/* Lane n becomes the first: the next element's. */
+LNORM_OUT_OF_LINE static void turn_lanes(ln_term_sums *sums, int64_t n) {
+    double twice[2][2 * LNORM_LANES];
+    if (n == 0)
+        return;
+    for (int i = 0; i < 2; i++) {
+        memcpy(twice[i], sums->lanes[i], sizeof sums->lanes[i]);
+        memcpy(twice[i] + LNORM_LANES, sums->lanes[i], sizeof sums->lanes[i]);
+        memcpy(sums->lanes[i], twice[i] + n, sizeof sums->lanes[i]);
+    }
+}
+
+/* n < LNORM_LANES terms have been added. */
+LNORM_OUT_OF_LINE static void next_few(ln_term_sums *sums, int64_t n) {
+    turn_lanes(sums, n);
+    sums->left -= n;
+    if (sums->left == 0) {
+        next_terms(sums);
+        fold_terms(sums);
+    }
+}
+
+/* What the loops leave: fewer than LNORM_LANES. */
+static void add_few(const ln_terms *f, int64_t first, int64_t n, ln_term_sums *of_g, ln_term_sums *of_dy) {
+    for (int64_t i = 0; i < n; i++) {
+        const double dy = (double)f->dy[first + i], g = dy * f->weight[f->weight_step * (first + i)];
+        double xhat = (double)f->x[first + i] - f->s->c;
+        xhat = (xhat - f->s->t) * f->s->r;
+        of_g->lanes[0][i] = of_g->lanes[0][i] + g;
+        of_g->lanes[1][i] = of_g->lanes[1][i] + g * xhat;
+        of_dy->lanes[0][i] = of_dy->lanes[0][i] + dy;
+        of_dy->lanes[1][i] = of_dy->lanes[1][i] + dy * xhat;
+    }
+    next_few(of_g, n);
+    next_few(of_dy, n);
+}
+
+void lnorm_add_terms(const lnorm_loops *loops, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
+    ln_terms rest = *f;
+    for (;;) {
+        const int64_t done = loops->sum_terms(0, &rest, of_g, of_dy);
+        int64_t few = rest.n - done;
+        if (few == 0)
+            break;
+        few = few < of_g->left ? few : of_g->left;
+        few = few < of_dy->left ? few : of_dy->left;
+        add_few(&rest, done, few, of_g, of_dy);
+        rest.x += done + few;
+        rest.dy += done + few;
+        rest.weight += rest.weight_step * (done + few);
+        rest.n -= done + few;
+    }
+    next_terms(of_g);
+    next_terms(of_dy);
+}
+
+ln_pair lnorm_end_terms(ln_term_sums *sums) {
+    if (sums->left != sums->whole) {
+        turn_lanes(sums, sums->left % LNORM_LANES);
+        fold_terms(sums);
+    }
+    return ln_total_of(&sums->tree);
+}
+
 ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
                              int64_t count, double c) {
     ln_block_order order;

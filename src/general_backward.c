@@ -1,5 +1,7 @@
 /* The general form, backward: sums of gradients, and dx, block by block. Blocks of x and dy are read where they are if
  * they lie together there, and gathered to the stack if not; loops read f32. */
+#include "compact.inc"
+
 #include "kernels/loops.h"
 
 /* -- Blocks of x, dy and the weight ------------------------------------------------------------------------------- */
@@ -32,21 +34,12 @@ static int ln_one_weight(const ln_bundle *b, const ln_walk *walk, int64_t n) {
     return i > last || (stride[space->axis[last]] == 0 && b->problem->extent[space->axis[last]] - walk->at[last] >= n);
 }
 
-int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left, int gradients) {
-    static const enum lnorm_operand operands[] = {LNORM_X, LNORM_DY, LNORM_DX};
+int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left) {
     const int64_t one = left < LNORM_BLOCK ? left : LNORM_BLOCK;
     const int last = walk->space->axes ? walk->space->axis[walk->space->axes - 1] : -1;
     int64_t whole = last < 0 ? left : b->problem->extent[last] - walk->at[walk->space->axes - 1];
     whole = (whole < left ? whole : left) / LNORM_BLOCK * LNORM_BLOCK;
-    if (last < 0 || whole <= LNORM_BLOCK || (gradients && !ln_one_weight(b, walk, whole)))
-        return one;
-    for (int i = 0; i < (gradients ? 3 : 1); i++) {
-        const lnorm_operand_form *form = &b->problem->operand[operands[i]];
-        if (lnorm_has(b->problem, operands[i]) &&
-            (form->element == LNORM_ELEMENT_F64 || form->stride[last] != 1))
-            return one;
-    }
-    return whole;
+    return last < 0 || whole <= LNORM_BLOCK || b->problem->operand[LNORM_X].stride[last] != 1 ? one : whole;
 }
 
 /* One number for all of a lane's next blocks. */
@@ -74,16 +67,10 @@ static void ln_set_weight(const ln_bundle *b, int weighted, const ln_walk *walk,
     }
 }
 
-static void ln_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f) {
+void lnorm_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f) {
     f->s = s;
     if (b->problem->fast)
         f->form = ln_fast_form_of(s);
-}
-
-/* The n-th of what will be needed soon: element `first` from `at` on and those after it, if `known`. */
-static void ln_set_soon(ln_terms *f, int n, const char *at, int64_t first, int known, int64_t size) {
-    f->soon[n] = known ? at + first * size : at;
-    f->soon_step[n] = known ? LNORM_LANES * size : 0;
 }
 
 /* -- The fast arithmetic of groups that are not regular ------------------------------------------------------------ */
@@ -120,86 +107,86 @@ void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
 
 /* Of a group that is not regular, or far: without elements that continue a run. */
-static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
+static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_term_sums *to) {
     float g[LNORM_BLOCK], product[LNORM_BLOCK];
     ln_terms of_g = *f;
-    ln_block_sum second;
+    ln_block_sum sum, second;
     for (int64_t i = 0; i < LNORM_BLOCK; i++)
         g[i] = i < f->n ? ln_irregular_g(f, i) : 0.0f;
     of_g.dy = g;
     lnorm_fast_products(b, &of_g, product);
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, sum);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, &sum);
     b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, 0, &second);
-    memcpy(sum->run[1], second.run[0], sizeof second.run[0]);
+    memcpy(sum.run[1], second.run[0], sizeof second.run[0]);
+    b->loops->add_run(to->lanes[0], sum.run[0]);
 }
 
-static void ln_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_block_sum *sum) {
-    if (b->problem->fast && (!f->form.regular || ln_fast_is_far(&f->form)))
-        ln_irregular_sums(b, f, sum);
+void lnorm_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
+    if (!b->problem->fast) {
+        lnorm_add_terms(b->loops, f, of_g, of_dy);
+        return;
+    }
+    if (!f->form.regular || ln_fast_is_far(&f->form))
+        ln_irregular_sums(b, f, of_g);
     else
-        b->loops->sum_terms(b->problem->fast, f, sum);
+        b->loops->sum_terms(1, f, of_g, NULL);
+    lnorm_next_run(of_g);
 }
 
-/* The blocks of one lane's piece: x NULL: dy alone. */
-static void ln_sum_piece(const ln_bundle *b, ln_terms *f, const char *x, const char *dy, int64_t n,
-                         ln_block_copies *copies, ln_block_order *order) {
-    const int64_t x_size = ln_size_of(b, LNORM_X), dy_size = ln_size_of(b, LNORM_DY);
-    const enum ln_sum_of what = b->problem->fast ? LN_SUM_RUNS : LN_SUM_OF_X;
-    for (int64_t first = 0; first < n; first += LNORM_BLOCK) {
-        ln_block_sum sum;
-        f->n = ln_block_length(n, first);
-        if (x) {
-            f->x = lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x);
-            f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
-            ln_set_soon(f, 0, dy, first + 4 * LNORM_BLOCK, !b->soon[1] && first + 5 * LNORM_BLOCK <= n, dy_size);
-            ln_sum_of_terms(b, f, &sum);
-        } else {
-            b->loops->sum_block(ln_element_of(b, LNORM_DY), what, dy + first * dy_size, f->n, 0.0,
-                                (n - first) * dy_size, &sum);
-        }
-        lnorm_next_block(b->loops, order, what, &sum);
+/* A block of dy alone. */
+static void ln_sum_of_dy(const ln_bundle *b, const char *dy, int64_t n, ln_term_sums *to) {
+    ln_block_sum sum;
+    b->loops->sum_block(ln_element_of(b, LNORM_DY), b->problem->fast ? LN_SUM_RUNS : LN_SUM_OF_X, dy, n, 0.0, 0, &sum);
+    if (b->problem->fast) {
+        b->loops->add_run(to->lanes[0], sum.run[0]);
+        lnorm_next_run(to);
+    } else {
+        ln_push_pair(&to->tree, sum.pair);
     }
 }
 
 void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total) {
-    ln_block_order order[LNORM_BUNDLE];
+    ln_term_sums sums[LNORM_BUNDLE], other;
     ln_block_copies copies;
     ln_tile x, dy;
     ln_walk walk = ln_walk_from(b, 0);
     int64_t count = b->space->count, n;
     for (int lane = 0; lane < b->lanes; lane++)
-        lnorm_begin_blocks(&order[lane]);
+        lnorm_begin_terms(&sums[lane], b->problem->fast);
+    lnorm_begin_terms(&other, b->problem->fast);
     for (int64_t first = 0; first < count; first += n) {
-        n = lnorm_piece(b, &walk, count - first, 1);
+        n = ln_block_length(count, first);
         lnorm_gather(b, LNORM_DY, &walk, n, &dy);
         if (products)
             lnorm_gather(b, LNORM_X, &walk, n, &x);
         for (int lane = 0; lane < b->lanes; lane++) {
-            ln_terms f;
-            if (products) {
-                ln_set_weight(b, weighted, &walk, n, lane, &copies, &f);
-                ln_set_statistics(b, &s[lane], &f);
+            ln_terms f = {.n = n, .soon = {dy.at[lane], dy.at[lane]}};
+            if (!products) {
+                ln_sum_of_dy(b, dy.at[lane], n, &sums[lane]);
+                continue;
             }
-            ln_sum_piece(b, &f, products ? x.at[lane] : NULL, dy.at[lane], n, &copies, &order[lane]);
+            ln_set_weight(b, weighted, &walk, n, lane, &copies, &f);
+            lnorm_set_statistics(b, &s[lane], &f);
+            f.x = lnorm_block_as_f32(b, LNORM_X, x.at[lane], n, copies.x);
+            f.dy = lnorm_block_as_f32(b, LNORM_DY, dy.at[lane], n, copies.dy);
+            lnorm_sum_of_terms(b, &f, &sums[lane], &other);
         }
         ln_walk_on(&walk, n);
     }
     for (int lane = 0; lane < b->lanes; lane++)
-        total[lane] = lnorm_end_blocks(&order[lane]);
+        total[lane] = lnorm_end_terms(&sums[lane]);
 }
 
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
 
-/* c1 = M(g) and c2 = M(g*xhat), from the sums: in the fast arithmetic numbers in f32. */
-static void ln_set_means(const ln_bundle *b, const ln_pair *sum, ln_record *s) {
+/* In the fast arithmetic numbers in f32. */
+void lnorm_set_means(const ln_bundle *b, ln_pair sum, ln_record *s) {
     const double count = (double)b->space->count;
-    for (int lane = 0; lane < b->lanes; lane++) {
-        s[lane].c1 = b->problem->center ? sum[lane].a / count : 0.0; /* g - 0.0 is g */
-        s[lane].c2 = sum[lane].b / count;
-        if (b->problem->fast) {
-            s[lane].c1 = (double)(float)s[lane].c1;
-            s[lane].c2 = (double)(float)s[lane].c2;
-        }
+    s->c1 = b->problem->center ? sum.a / count : 0.0; /* g - 0.0 is g */
+    s->c2 = sum.b / count;
+    if (b->problem->fast) {
+        s->c1 = (double)(float)s->c1;
+        s->c2 = (double)(float)s->c2;
     }
 }
 
@@ -210,8 +197,7 @@ static void ln_fast_dx_of(const ln_bundle *b, const ln_terms *f, float *dx) {
         ln_irregular_dx(f, dx);
 }
 
-/* dx of a block, in its narrow type; `room`: whole vectors can be written. */
-static void ln_dx_block(const ln_bundle *b, const ln_terms *f, char *to, int room) {
+void lnorm_dx_block(const ln_bundle *b, const ln_terms *f, char *to, int room) {
     const enum lnorm_element element = ln_element_of(b, LNORM_DX);
     double wide[LNORM_BLOCK];
     float narrow[LNORM_BLOCK];
@@ -237,23 +223,13 @@ static void ln_dx_in_f64(const ln_bundle *b, const ln_terms *f, double *dx) {
     b->loops->widen(LNORM_ELEMENT_F32, narrow, dx, f->n);
 }
 
-/* A lane's piece, which is a block where dx does not go to `to`. */
-static void ln_dx_piece(const ln_bundle *b, ln_terms *f, const ln_walk *walk, const char *x, const char *dy, int64_t n,
-                        int lane, char *to, ln_block_copies *copies, ln_tile *tile) {
-    const int64_t x_size = ln_size_of(b, LNORM_X), dy_size = ln_size_of(b, LNORM_DY), size = ln_size_of(b, LNORM_DX);
-    for (int64_t first = 0; first < n; first += LNORM_BLOCK) {
-        f->n = ln_block_length(n, first);
-        f->dy = lnorm_block_as_f32(b, LNORM_DY, dy + first * dy_size, f->n, copies->dy);
-        f->x = x ? lnorm_block_as_f32(b, LNORM_X, x + first * x_size, f->n, copies->x) : NULL;
-        ln_set_soon(f, 0, x ? x : dy, first + b->soon[0], b->soon[0] && n > LNORM_BLOCK, x_size);
-        ln_set_soon(f, 1, dy, first + b->soon[1], b->soon[1] && n > LNORM_BLOCK, dy_size);
-        if (ln_element_of(b, LNORM_DX) == LNORM_ELEMENT_F64) {
-            double dx[LNORM_BLOCK];
-            ln_dx_in_f64(b, f, dx);
-            lnorm_put_lane(b, LNORM_DX, walk, n, lane, dx, tile);
-        } else {
-            ln_dx_block(b, f, to ? to + first * size : tile->lane[lane], !to || f->n == LNORM_BLOCK);
-        }
+static void ln_dx_lane(const ln_bundle *b, const ln_terms *f, const ln_walk *walk, int lane, char *to, ln_tile *tile) {
+    if (ln_element_of(b, LNORM_DX) == LNORM_ELEMENT_F64) {
+        double dx[LNORM_BLOCK];
+        ln_dx_in_f64(b, f, dx);
+        lnorm_put_lane(b, LNORM_DX, walk, f->n, lane, dx, tile);
+    } else {
+        lnorm_dx_block(b, f, to ? to : tile->lane[lane], !to || f->n == LNORM_BLOCK);
     }
 }
 
@@ -268,11 +244,12 @@ static void ln_dx_lanes(const ln_bundle *b, const ln_record *s, const ln_walk *w
         lnorm_gather(b, LNORM_X, walk, n, &x);
     for (int lane = 0; lane < b->lanes; lane++) {
         char *to = b->data->at[LNORM_DX] + (out + lane * ln_lane_stride(b, LNORM_DX)) * ln_size_of(b, LNORM_DX);
-        ln_terms f;
+        ln_terms f = {.n = n, .soon = {dy.at[lane], dy.at[lane]}};
         ln_set_weight(b, 1, walk, n, lane, &copies, &f);
-        ln_set_statistics(b, &s[lane], &f);
-        ln_dx_piece(b, &f, walk, constant ? NULL : x.at[lane], dy.at[lane], n, lane, together ? to : NULL, &copies,
-                    &dx);
+        lnorm_set_statistics(b, &s[lane], &f);
+        f.dy = lnorm_block_as_f32(b, LNORM_DY, dy.at[lane], n, copies.dy);
+        f.x = constant ? NULL : lnorm_block_as_f32(b, LNORM_X, x.at[lane], n, copies.x);
+        ln_dx_lane(b, &f, walk, lane, together ? to : NULL, &dx);
     }
     if (!together)
         lnorm_scatter(b, LNORM_DX, walk, n, &dx);
@@ -282,7 +259,7 @@ static void ln_groups_dx(const ln_bundle *b, const ln_record *s) {
     ln_walk walk = ln_walk_from(b, 0);
     int64_t count = b->space->count, n;
     for (int64_t first = 0; first < count; first += n) {
-        n = lnorm_piece(b, &walk, count - first, 1);
+        n = ln_block_length(count, first);
         ln_dx_lanes(b, s, &walk, n);
         ln_walk_on(&walk, n);
     }
@@ -291,10 +268,15 @@ static void ln_groups_dx(const ln_bundle *b, const ln_record *s) {
 void lnorm_groups_means(const ln_bundle *b, ln_record *s) {
     ln_pair sum[LNORM_BUNDLE];
     lnorm_gradient_sums(b, 1, 1, s, sum);
-    ln_set_means(b, sum, s);
+    for (int lane = 0; lane < b->lanes; lane++)
+        lnorm_set_means(b, sum[lane], &s[lane]);
 }
 
 void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
+    if (lnorm_in_runs(b->problem, NULL)) {
+        lnorm_runs_gradients(b, NULL, 0, s);
+        return;
+    }
     if (b->problem->statistics != LNORM_CONSTANT)
         lnorm_groups_means(b, s);
     ln_groups_dx(b, s);
@@ -321,13 +303,13 @@ void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int
     const int dx = lnorm_has(b->problem, LNORM_DX);
     if (dx || job->dweight)
         lnorm_groups_statistics(b, s);
-    ln_groups_partials(b, job, group, s, sum);
-    if (!dx)
+    if (lnorm_in_runs(b->problem, job)) {
+        lnorm_runs_gradients(b, job, group, s);
         return;
-    if (job->each.count == 1 && job->dweight && !lnorm_has(b->problem, LNORM_WEIGHT)) { /* g is dy */
-        ln_set_means(b, sum, s);
-        ln_groups_dx(b, s);
-    } else {
-        lnorm_groups_backward(b, s);
     }
+    ln_groups_partials(b, job, group, s, sum);
+    if (dx)
+        lnorm_groups_backward(b, s);
 }
+
+#include "compact_end.inc"

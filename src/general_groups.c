@@ -29,7 +29,7 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     for (int lane = 0; lane < b->lanes; lane++)
         lnorm_begin_blocks(&order[lane]);
     for (int64_t first = 0, n; first < count; first += n) {
-        n = lnorm_piece(b, &walk, count - first, 0);
+        n = lnorm_piece(b, &walk, count - first);
         lnorm_gather(b, LNORM_X, &walk, n, &x);
         const int64_t soon = b->soon[0] ? 0 : n; /* else x has been asked for */
         for (int lane = 0; lane < b->lanes; lane++)

@@ -52,6 +52,17 @@ typedef struct ln_block_order {
     int runs;
 } ln_block_order;
 
+/* The sums of terms that come one after the other, a pair of them, and the lanes of the block that is not complete yet:
+ * the first is the next element's. Loops leave blocks that they complete in `block`. */
+enum { LN_TERMS = 1 << 10, LN_TERM_BLOCKS = LN_TERMS / LNORM_BLOCK + 2 };
+typedef struct ln_term_sums {
+    ln_tree_pair tree;
+    double lanes[2][LNORM_LANES];
+    int64_t left, whole; /* elements: to the block's end, of a block */
+    int blocks;
+    ln_pair block[LN_TERM_BLOCKS];
+} ln_term_sums;
+
 /* A block of every lane, as elements are in memory: there, where they are contiguous, or a copy. f64 input is wide
  * arithmetic, and not ours. */
 typedef struct ln_tile {
@@ -75,10 +86,10 @@ typedef struct ln_terms {
     const double *weight;    /* as it is used; 1.0 where there is none */
     const float *weight_f32; /* the same, in the fast arithmetic */
     int64_t weight_step;     /* 1, or 0: the first stands for all */
-    int64_t n;               /* at most LNORM_BLOCK */
+    int64_t n;
     const ln_record *s;      /* statistics, and for dx the means of its gradients */
     ln_fast_form form;       /* the same, in the fast arithmetic */
-    const char *soon[2];     /* what will be needed soon: sums ask for the first as they go on, dx for both */
+    const char *soon[2];     /* what will be needed soon: dx asks for both as it goes on */
     int64_t soon_step[2];    /* bytes of LNORM_LANES elements of it; or 0, with any address: there is nothing */
 } ln_terms;
 
@@ -314,6 +325,12 @@ void lnorm_next_block(const lnorm_loops *loops, ln_block_order *order, enum ln_s
 
 ln_pair lnorm_end_blocks(ln_block_order *order);
 
+/* Sums of terms: a run is in the lanes (fast), or terms are added. */
+void lnorm_begin_terms(ln_term_sums *sums, int fast);
+void lnorm_next_run(ln_term_sums *sums);
+void lnorm_add_terms(const lnorm_loops *loops, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
+ln_pair lnorm_end_terms(ln_term_sums *sums);
+
 /* The sums of contiguous elements, from beginning to end. */
 ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
                              int64_t count, double c);
@@ -344,13 +361,29 @@ void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int
 void lnorm_put_partial(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
                        ln_pair partial);
 
-/* Elements that go at once: a block, or several if they are whole, lie together in x (`gradients`: and dy and dx) and
- * have one weight. */
-int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left, int gradients);
+/* Elements that go at once: a block, or several if they are whole and lie together in x. */
+int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left);
 
 /* The sums of g (a) and of g*xhat (b; only where `products` are wanted, and then `s` holds the statistics) over what
  * every lane walks. g = dy*weight where `weighted`, otherwise dy. */
 void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const ln_record *s, ln_pair *total);
+
+/* Where x, dy and dx are contiguous along the last axis, and the weight one number, all of a group's gradients are
+ * computed run by run (general_runs.c): partials where there is a job, and dx where it is wanted. */
+int lnorm_in_runs(const lnorm_problem *problem, const lnorm_affine_job *job);
+void lnorm_runs_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s);
+
+/* Terms as the loops add them; in the fast arithmetic also of groups that are not regular. */
+void lnorm_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
+
+void lnorm_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f);
+
+/* c1 and c2 from the sums. */
+void lnorm_set_means(const ln_bundle *b, ln_pair sum, ln_record *s);
+
+/* At most LNORM_BLOCK elements of dx in its narrow type, or any number of them with `room` in f32: whole vectors can be
+ * written. */
+void lnorm_dx_block(const ln_bundle *b, const ln_terms *f, char *to, int room);
 
 /* n terms dy*xhat of a lane, in f32; `f` as lnorm_gradient_sums has it. */
 void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM_BLOCK]);

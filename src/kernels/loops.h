@@ -35,9 +35,10 @@ struct lnorm_loops {
     void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n);
     /* x, weight and bias have room up to a multiple of 16. */
     void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t n);
-    /* Gradients; in the fast arithmetic of groups that are regular. The sums of g and of g*xhat, as sum_block leaves
-     * sums; dx in f32 or (accurate only) f64; dy*xhat in f32. */
-    void (*sum_terms)(int fast, const ln_terms *f, void *sum);
+    /* Gradients; in the fast arithmetic of groups that are regular. A run of g and g*xhat (fast); or g and g*xhat, dy
+     * and dy*xhat, at most LN_TERMS of them: how many of them it was, the rest being fewer than LNORM_LANES to an end. dx
+     * in f32 or (accurate only) f64; dy*xhat in f32. */
+    int64_t (*sum_terms)(int fast, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
     void (*dx_terms)(int fast, enum lnorm_element element, const ln_terms *f, void *dx);
     void (*fast_products)(const ln_terms *f, float *term);
     /* Eight rows of terms in f32, added up, to f64 sums: whole vectors of columns. */

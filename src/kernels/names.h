@@ -531,6 +531,8 @@
 #define ln_add_product LNORM_ISA_NAME(ln_add_product)
 #define ln_apply LNORM_ISA_NAME(ln_apply)
 #define ln_apply_fast LNORM_ISA_NAME(ln_apply_fast)
+#define ln_end_segment LNORM_ISA_NAME(ln_end_segment)
+#define ln_add_terms LNORM_ISA_NAME(ln_add_terms)
 #define ln_sum_accurate_terms LNORM_ISA_NAME(ln_sum_accurate_terms)
 #define ln_weight_at LNORM_ISA_NAME(ln_weight_at)
 #define ln_two_terms LNORM_ISA_NAME(ln_two_terms)
