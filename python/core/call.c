@@ -49,23 +49,23 @@ lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor
     return status;
 }
 
-int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads) {
+int run_operation(const lnorm_op *op, lnorm_io *io, workers who) {
     lnorm_plan plan;
     lnorm_error error = LNORM_ERROR_INIT;
-    const lnorm_executor *executor;
+    lnorm_executor executor;
     lnorm_status status = lnorm_plan_init(&plan, op, io, &error);
     int64_t elements = lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan);
     if (status != LNORM_OK) {
         raise_status(status, error.message);
         return -1;
     }
-    if (executor_for(threads, elements, &executor))
+    if (executor_for(who, elements, &executor))
         return -1;
     if (elements < KEEP_LOCK_BELOW) {
-        status = run_plan(&plan, io, executor);
+        status = run_plan(&plan, io, NULL);
     } else {
         PyThreadState *lock = PyEval_SaveThread();
-        status = run_plan(&plan, io, executor);
+        status = run_plan(&plan, io, executor.parallel_for ? &executor : NULL);
         PyEval_RestoreThread(lock);
     }
     if (status == LNORM_OK)

@@ -1,7 +1,8 @@
 /* lnorm._core: the C extension of the Python package, against Python's limited API of 3.11.
  *
  *   signature.c   positional and keyword arguments of a METH_FASTCALL function
- *   threads.c     the pools, and releasing the interpreter's lock
+ *   threads.c     the pools, and who works at a call
+ *   openmp.c      the threads of somebody else's OpenMP runtime
  *   call.c        one operation of lnorm.h: plan, workspace, threads, errors as exceptions
  *   plans.c       the same for small dense tensors, of which plans are kept
  *   rows.c        level 1 on addresses
@@ -63,11 +64,26 @@ enum { ALONE_BELOW = 32768 };
 /* Reads LNORM_NUM_THREADS. -1 and a ValueError where it is no number of threads. */
 int threads_begin(void);
 
-/* The executor for a call. threads: 0 the default, 1 the calling thread (*executor = NULL). -1 and an exception. */
-int executor_for(int64_t threads, int64_t elements, const lnorm_executor **executor);
+/* Who works at a call. threads: 0 the default, 1 the calling thread. openmp: the threads of openmp.c's runtime, where
+ * there is one, in place of a pool's. */
+typedef struct workers {
+    int64_t threads;
+    int32_t openmp;
+} workers;
+
+/* Their executor; without a function for the calling thread alone. -1 and an exception. */
+int executor_for(workers who, int64_t elements, lnorm_executor *executor);
 
 PyObject *set_num_threads(PyObject *module, PyObject *threads);
 PyObject *get_num_threads(PyObject *module, PyObject *none);
+
+/* ---- openmp.c ---------------------------------------------------------------------------------------------------- */
+
+/* Fills the executor that runs tasks on so many threads of the runtime; 0 where there is none. */
+int openmp_executor(int64_t threads, lnorm_executor *executor);
+
+PyObject *set_openmp(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+extern const char set_openmp_doc[];
 
 /* ---- call.c ------------------------------------------------------------------------------------------------------ */
 
@@ -86,7 +102,7 @@ typedef struct view {
 PyObject *raise_status(lnorm_status status, const char *message);
 
 /* Plans and runs an operation: workspace, pool and interpreter's lock included. -1 and an exception. */
-int run_operation(const lnorm_op *op, lnorm_io *io, int64_t threads);
+int run_operation(const lnorm_op *op, lnorm_io *io, workers who);
 
 /* Runs a plan: workspace included. */
 lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor);
@@ -95,7 +111,7 @@ lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor
 
 /* run_operation where all tensors are row-major, x and each other of its shape have so many elements, and an op's
  * normalized_shape is known to fit. Its messages say less. */
-int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, int64_t threads);
+int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, workers who);
 
 /* ---- arrays.c ---------------------------------------------------------------------------------------------------- */
 
@@ -132,7 +148,8 @@ int check_count(Py_ssize_t given, Py_ssize_t expected, const char *name);
 PyObject *rows_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *rows_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
-extern const char rows_forward_doc[], rows_backward_doc[], execute_doc[];
+PyObject *execute_openmp(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keywords);
+extern const char rows_forward_doc[], rows_backward_doc[], execute_doc[], execute_openmp_doc[];
 
 /* ---- norm.c ------------------------------------------------------------------------------------------------------ */
 

@@ -71,7 +71,7 @@ static signature execute_signature = {"execute", COUNT, 2, 2, names, {NULL}};
 typedef struct execution {
     lnorm_op op;
     lnorm_io io;
-    int64_t threads;
+    workers who;
     int64_t normalized_shape[LNORM_MAX_NDIM], axes[LNORM_MAX_NDIM];
     view views[TENSORS];
     int used;
@@ -153,30 +153,41 @@ static int read_keyword(execution *e, PyObject *object, int i) {
     case NUMBER: return read_double(object, names[i], member);
     case FLAG: return read_flag(object, member);
     case EXTENTS: return read_axes(e, object, i);
-    case THREADS: return read_integer(object, names[i], &e->threads);
+    case THREADS: return read_integer(object, names[i], &e->who.threads);
     default: return read_operand(e, object, i);
     }
 }
 
-PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
+static PyObject *execute_by(int32_t openmp, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
     execution e;
     PyObject *values[COUNT];
     int status = 0;
-    (void)module;
     if (sort_arguments(&execute_signature, arguments, given, keyword_names, values))
         return NULL;
     e.op = (lnorm_op)LNORM_OP_INIT;
     e.io = (lnorm_io)LNORM_IO_INIT;
-    e.threads = 0;
+    e.who = (workers){0, openmp};
     e.used = 0;
     for (int i = 0; i < COUNT && !status; i++)
         if (values[i])
             status = read_keyword(&e, values[i], i);
     if (!status)
-        status = run_operation(&e.op, &e.io, e.threads);
+        status = run_operation(&e.op, &e.io, e.who);
     for (int i = 0; i < e.used; i++)
         Py_DecRef(e.views[i].keep);
     if (status)
         return NULL;
     Py_RETURN_NONE;
+}
+
+PyObject *execute(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
+    (void)module;
+    return execute_by(0, arguments, given, keyword_names);
+}
+
+const char execute_openmp_doc[] = "execute_openmp(...)\n--\n\nexecute on the threads of set_openmp's runtime.";
+
+PyObject *execute_openmp(PyObject *module, PyObject *const *arguments, Py_ssize_t given, PyObject *keyword_names) {
+    (void)module;
+    return execute_by(1, arguments, given, keyword_names);
 }

@@ -16,6 +16,8 @@ static PyMethodDef methods[] = {
     FASTCALL(rows_forward, 0),
     FASTCALL(rows_backward, 0),
     FASTCALL(execute, METH_KEYWORDS),
+    FASTCALL(execute_openmp, METH_KEYWORDS),
+    FASTCALL(set_openmp, 0),
     FASTCALL(explain, 0),
     FASTCALL(layer_norm, METH_KEYWORDS),
     FASTCALL(rms_norm, METH_KEYWORDS),

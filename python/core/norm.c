@@ -199,7 +199,7 @@ static int run_planned(const rows_call *c) {
     op.pass = c->pass;
     op.arithmetic = c->arithmetic;
     op.eps = c->eps;
-    return run_dense_operation(&op, &io, c->rows * c->cols, 0);
+    return run_dense_operation(&op, &io, c->rows * c->cols, (workers){0, 0});
 }
 
 /* True when done. Without an exception the library refuses it, and the Python function finds out why.

@@ -54,12 +54,12 @@ static int is_of(const struct kept_plan *plan, const plan_key *key) {
            !memcmp(plan->key.words, key->words, (size_t)key->count * sizeof *key->words);
 }
 
-int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, int64_t threads) {
+int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, workers who) {
     plan_key key;
     struct kept_plan *plan;
     lnorm_status status;
     if (elements >= KEEP_LOCK_BELOW || make_key(&key, op, io))
-        return run_operation(op, io, threads);
+        return run_operation(op, io, who);
     plan = place_of(&key);
     if (!is_of(plan, &key)) {
         lnorm_error error = LNORM_ERROR_INIT;

@@ -325,7 +325,7 @@ static int run(tensor_call *c) {
         return -1;
     if (threads == 1 && rows && c->one_element && c->op.arithmetic == LNORM_ACCURATE)
         return run_level1(c);
-    return run_dense_operation(&c->op, &c->io, c->elements, threads);
+    return run_dense_operation(&c->op, &c->io, c->elements, (workers){threads, 1});
 }
 
 /* Autograd has to know that memory was written behind its back. */

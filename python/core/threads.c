@@ -68,20 +68,22 @@ static int check_threads(int64_t threads, int64_t least) {
     return -1;
 }
 
-int executor_for(int64_t threads, int64_t elements, const lnorm_executor **executor) {
+int executor_for(workers who, int64_t elements, lnorm_executor *executor) {
     const lnorm_pool *pool;
-    *executor = NULL;
-    if (check_threads(threads, 0))
+    *executor = (lnorm_executor)LNORM_EXECUTOR_INIT;
+    if (check_threads(who.threads, 0))
         return -1;
     if (elements < ALONE_BELOW)
         return 0;
-    if (threads == 0)
-        threads = atomic_load(&default_threads);
-    if (threads == 1)
+    if (who.threads == 0)
+        who.threads = atomic_load(&default_threads);
+    if (who.threads == 1 || (who.openmp && openmp_executor(who.threads, executor)))
         return 0;
-    pool = pool_of((int32_t)threads);
-    *executor = lnorm_pool_executor(pool);
-    return pool ? 0 : -1;
+    pool = pool_of((int32_t)who.threads);
+    if (!pool)
+        return -1;
+    *executor = *lnorm_pool_executor(pool);
+    return 0;
 }
 
 PyObject *set_num_threads(PyObject *module, PyObject *argument) {

@@ -74,7 +74,7 @@ def test_the_tests_that_drive_the_short_way_of_tensors(package):
     pytest.importorskip("torch")
     chosen = "short_way or same_bits or running_statistics_whatever or inference"
     done = run(package, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", "-k", chosen,
-               *(ROOT / f"tests/python/test_torch_{name}.py" for name in ("operators", "ways")))
+               *(ROOT / f"tests/python/test_torch_{name}.py" for name in ("operators", "threads", "ways")))
     assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
     assert int(re.search(r"(\d+) passed", done.stdout).group(1)) > 20
 

@@ -7,6 +7,7 @@ import torch
 
 from .. import _core
 from ._arithmetic import is_fast
+from ._openmp import addresses
 
 KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM,
          "batch": _core.BATCH_NORM}
@@ -21,6 +22,7 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 # How many threads work at a norm: as many as at PyTorch's own operators. (No bit depends on it.)
 threads = torch.get_num_threads
+_core.set_openmp(*addresses())
 
 # Inductor's way to a new tensor, which goes past the dispatcher and takes half the time of empty_like.
 try:
@@ -111,7 +113,7 @@ def _execute(kind, what, shape, eps, fast, running=None, **operands):
         operands["running_mean"], operands["running_var"], options["momentum"] = running
     if operands.get("mean") is not None:
         options["statistics"] = _core.CONSTANT
-    _call(_core.execute, KINDS[kind], what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
+    _call(_core.execute_openmp, KINDS[kind], what, eps=eps, arithmetic=_core.FAST if is_fast(fast) else _core.ACCURATE,
           threads=threads(), **options, **{name: _description(name, tensor) for name, tensor in operands.items()})
 
 
