@@ -452,19 +452,27 @@ static int64_t rows_tasks(const lnorm_problem *problem, int phase) {
     return lnorm_has(problem, LNORM_DX) ? lnorm_grid_tasks(grid_of_rows(problem)) : 0;
 }
 
+/* Rows of a task without sums. One thread alone does all of them in the first, which prepares weight and bias once. */
+static lnorm_grid rows_of_task(const lnorm_problem *problem, const lnorm_data *data, int64_t task) {
+    lnorm_grid grid = grid_of_rows(problem);
+    if (data->in_order)
+        grid.each = task ? 0 : grid.count;
+    return grid;
+}
+
 static void rows_run(const lnorm_problem *problem, const lnorm_data *data, const struct lnorm_kernels *kernels,
                      int phase, int64_t task) {
     lnorm_rows_job job = job_of(problem, data);
     int swept = data->workspace && rows_workspace(problem) > 0;
-    lnorm_grid grid = grid_of_rows(problem);
+    lnorm_grid grid = rows_of_task(problem, data, task);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
-    if (problem->pass == LNORM_FORWARD)
+    if (problem->pass == LNORM_FORWARD && begin < end)
         forward_range(&job, kernels->rows_forward[job.fast], begin, end);
     else if (phase == 0 && swept)
         run_slice(&job, kernels, task);
     else if (phase == 1)
         run_affine(&job, kernels, swept, task);
-    else if (phase == 2 && !swept)
+    else if (phase == 2 && !swept && begin < end)
         backward_range(&job, kernels->rows_backward[job.fast], 1, begin, end, NULL, NULL, 0, 0);
 }
 
