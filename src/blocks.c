@@ -142,16 +142,3 @@ ln_pair lnorm_end_terms(ln_term_sums *sums) {
     }
     return ln_total_of(&sums->tree);
 }
-
-ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
-                             int64_t count, double c) {
-    ln_block_order order;
-    lnorm_begin_blocks(&order);
-    for (int64_t first = 0; first < count; first += LNORM_BLOCK) {
-        ln_block_sum sum;
-        loops->sum_block(element, what, x + first * ln_element_size(element), ln_block_length(count, first), c, 0,
-                         &sum);
-        lnorm_next_block(loops, &order, what, &sum);
-    }
-    return lnorm_end_blocks(&order);
-}

@@ -24,35 +24,19 @@ static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows,
 
 /* -- Small groups ------------------------------------------------------------------------------------------------- */
 
-static void ln_turned_group(ln_columns *s, int group, const char *x) {
-    const lnorm_problem *problem = s->b.problem;
-    const enum lnorm_element element = ln_element_of(&s->b, LNORM_X);
-    const lnorm_loops *const loops = s->b.loops;
-    const int64_t count = problem->element.count;
-    ln_record record;
-    if (!ln_by_runs(problem) ||
-        !ln_fast_finish_runs(element, &record, lnorm_sum_contiguous(loops, element, LN_SUM_RUNS, x, count, 0.0), count,
-                             problem->eps, problem->center)) {
-        if (!ln_finish_moments(&record, lnorm_sum_contiguous(loops, element, LN_SUM_OF_X, x, count, 0.0), count,
-                               problem->center))
-            ln_finish_shifted(&record, lnorm_sum_contiguous(loops, element, LN_SUM_SHIFTED_X, x, count, record.c),
-                              count);
-        record.r = ln_reciprocal_root(record.v, problem->eps);
-    }
-    lnorm_set_columns(s, group, &record);
-}
-
 /* Groups from `group` on, as many as fit; how many that was. */
 LNORM_OUT_OF_LINE static int ln_small_groups(ln_columns *s, int group) {
     char turned[LN_TURNED_BYTES];
+    ln_record record[LNORM_STRIP_COLUMNS / 2];
     const int64_t size = ln_size_of(&s->b, LNORM_X), rows = s->form.rows.count;
     const int64_t bytes = s->b.problem->element.count * size;
     const int64_t fit = LN_TURNED_BYTES / bytes, left = s->groups - group;
     const int groups = (int)(fit < left ? fit : left);
     const ln_walk walk = ln_walk_from(&s->b, 0);
     ln_turn_rows(s, &walk, rows, group * s->form.channels, groups * s->form.channels, turned, rows * size);
+    lnorm_pieces_statistics(&s->b, turned, bytes, groups, record);
     for (int k = 0; k < groups; k++)
-        ln_turned_group(s, group + k, turned + k * bytes);
+        lnorm_set_columns(s, group + k, &record[k]);
     return groups;
 }
 

@@ -44,12 +44,14 @@ static int64_t general_tasks(const lnorm_problem *problem, int phase) {
 }
 
 /* Groups whose elements are closer to each other than to the next group's: not more together than so many elements, so
- * that their second reading finds them in the cache. */
+ * that their second reading, if there is one, finds them in the cache. */
 static int ln_lanes_together(const lnorm_problem *problem, int axis, int lanes) {
     const lnorm_space *element = &problem->element;
     const int64_t *stride = problem->operand[LNORM_X].stride;
-    int64_t most = 16 * LNORM_BLOCK / (element->count > 0 ? element->count : 1);
+    const int64_t elements = problem->pass == LNORM_FORWARD ? LNORM_TASK_ELEMENTS : 16 * LNORM_BLOCK;
+    int64_t most = elements / (element->count > 0 ? element->count : 1);
     if (axis < 0 || element->axes == 0 || most >= lanes ||
+        (problem->pass == LNORM_FORWARD && problem->statistics != LNORM_COMPUTED) ||
         ln_distance(stride[element->axis[element->axes - 1]]) >= ln_distance(stride[axis]))
         return lanes;
     return most > 0 ? (int)most : 1;
@@ -77,10 +79,11 @@ static void dx_of(const ln_bundle *b, int64_t group) {
 
 static void look_ahead(ln_bundle *b, int64_t next, int64_t end) {
     const lnorm_problem *problem = b->problem;
-    if (next == (b->data->in_order ? problem->group.count : end) || problem->pass != LNORM_BACKWARD)
+    if (next == (b->data->in_order ? problem->group.count : end))
         return;
     b->soon[0] = lnorm_offset(problem, LNORM_X, &problem->group, next) - b->base[LNORM_X];
-    b->soon[1] = lnorm_offset(problem, LNORM_DY, &problem->group, next) - b->base[LNORM_DY];
+    if (problem->pass == LNORM_BACKWARD)
+        b->soon[1] = lnorm_offset(problem, LNORM_DY, &problem->group, next) - b->base[LNORM_DY];
 }
 
 static void groups_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int phase,

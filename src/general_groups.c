@@ -31,7 +31,7 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     for (int64_t first = 0, n; first < count; first += n) {
         n = lnorm_piece(b, &walk, count - first);
         lnorm_gather(b, LNORM_X, &walk, n, &x);
-        const int64_t soon = b->soon[0] ? 0 : n; /* else x has been asked for */
+        const int64_t soon = b->soon[0] && b->problem->pass == LNORM_BACKWARD ? 0 : n; /* else x has been asked for */
         for (int lane = 0; lane < b->lanes; lane++)
             for (int64_t i = 0; i < n; i += LNORM_BLOCK) {
                 ln_block_sum sum;
@@ -45,30 +45,16 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
         total[lane] = lnorm_end_blocks(&order[lane]);
 }
 
-static void ln_sums_of_groups(const ln_bundle *b, const ln_record *s, enum ln_sum_of what, ln_pair *total) {
-    const enum lnorm_element element = ln_element_of(b, LNORM_X);
-    if (!ln_group_is_contiguous(b)) {
-        ln_sum_lanes(b, s, what, total);
-        return;
-    }
-    for (int lane = 0; lane < b->lanes; lane++) {
-        const int64_t at = b->base[LNORM_X] + lane * ln_lane_stride(b, LNORM_X);
-        const char *x = b->data->at[LNORM_X] + at * ln_element_size(element);
-        total[lane] = lnorm_sum_contiguous(b->loops, element, what, x, b->space->count,
-                                           what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0);
-    }
-}
-
 static void ln_accurate_statistics(const ln_bundle *b, ln_record *s) {
     ln_pair sum[LNORM_BUNDLE];
     int path_a[LNORM_BUNDLE], some_b = 0;
-    ln_sums_of_groups(b, s, LN_SUM_OF_X, sum);
+    ln_sum_lanes(b, s, LN_SUM_OF_X, sum);
     for (int lane = 0; lane < b->lanes; lane++) {
         path_a[lane] = ln_finish_moments(&s[lane], sum[lane], b->space->count, b->problem->center);
         some_b |= !path_a[lane];
     }
     if (some_b)
-        ln_sums_of_groups(b, s, LN_SUM_SHIFTED_X, sum);
+        ln_sum_lanes(b, s, LN_SUM_SHIFTED_X, sum);
     for (int lane = 0; lane < b->lanes; lane++) {
         if (!path_a[lane])
             ln_finish_shifted(&s[lane], sum[lane], b->space->count);
@@ -80,7 +66,7 @@ static void ln_statistics_by_runs(const ln_bundle *b, ln_record *s) {
     ln_record record[LNORM_BUNDLE];
     ln_pair sum[LNORM_BUNDLE];
     int good[LNORM_BUNDLE], all = 1;
-    ln_sums_of_groups(b, s, LN_SUM_RUNS, sum);
+    ln_sum_lanes(b, s, LN_SUM_RUNS, sum);
     for (int lane = 0; lane < b->lanes; lane++) {
         good[lane] = ln_fast_finish_runs(ln_element_of(b, LNORM_X), &record[lane], sum[lane], b->space->count,
                                          b->problem->eps, b->problem->center);
@@ -93,10 +79,26 @@ static void ln_statistics_by_runs(const ln_bundle *b, ln_record *s) {
             s[lane] = record[lane];
 }
 
+void lnorm_pieces_statistics(const ln_bundle *b, const char *x, int64_t pitch, int groups, ln_record *s) {
+    const lnorm_problem *problem = b->problem;
+    const enum lnorm_element element = ln_element_of(b, LNORM_X);
+    const lnorm_rows a = {.cols = problem->element.count, .eps = problem->eps, .center = problem->center};
+    const int64_t fit = problem->fast && element != LNORM_ELEMENT_F32 ? LN_FAST_TILE / a.cols : LN_TILE_ROWS;
+    const int most = fit < 1 ? 1 : fit < LN_TILE_ROWS ? (int)fit : LN_TILE_ROWS;
+    for (int k = 0, n; k < groups; k += n) {
+        n = groups - k < most ? groups - k : most;
+        b->loops->statistics(problem->fast, element, s + k, x + k * pitch, pitch, n, &a);
+    }
+}
+
 void lnorm_groups_statistics(const ln_bundle *b, ln_record *s) {
+    const int64_t size = ln_size_of(b, LNORM_X);
     if (b->problem->statistics != LNORM_COMPUTED)
         for (int lane = 0; lane < b->lanes; lane++)
             lnorm_given_statistics(b, &s[lane], lane);
+    else if (ln_group_is_contiguous(b))
+        lnorm_pieces_statistics(b, b->data->at[LNORM_X] + b->base[LNORM_X] * size, ln_lane_stride(b, LNORM_X) * size,
+                                b->lanes, s);
     else if (ln_by_runs(b->problem))
         ln_statistics_by_runs(b, s);
     else
@@ -123,7 +125,7 @@ void lnorm_update_running(const ln_bundle *b, const ln_record *s, int lane) {
 static void ln_accurate_values(const ln_bundle *b, const ln_record *s, const char *x, const double *weight,
                               const double *bias, double *y, int64_t n) {
     b->loops->widen(ln_element_of(b, LNORM_X), x, y, n);
-    b->loops->apply(y, s, weight, bias, n);
+    b->loops->apply(y, s, weight, bias, -1, n);
 }
 
 /* The same in the fast arithmetic; what a last vector has too much is computed for nothing. */
@@ -137,7 +139,7 @@ static void ln_fast_values(const ln_bundle *b, const ln_record *s, const char *x
         c[i] = bias ? (float)bias[i] : -0.0f;
     }
     if (form.regular)
-        b->loops->apply_fast(value, &form, w, c, n);
+        b->loops->apply_fast(value, &form, w, c, -1, n);
     for (int64_t i = 0; i < n && !form.regular; i++)
         value[i] = ln_irregular_element(s, (double)value[i], (double)w[i], (double)c[i]);
     b->loops->widen(LNORM_ELEMENT_F32, value, y, n);
@@ -167,52 +169,6 @@ static void ln_forward_blocks(const ln_bundle *b, const ln_record *s) {
 
 /* -- Runs: contiguous along the last axis, weight and bias constant along it --------------------------------------- */
 
-/* 16 bits, by way of the stack. */
-static void ln_apply_copy(const lnorm_loops *loops, enum lnorm_element element, int fast, const char *x, char *y,
-                          int64_t n, const ln_run_form *f) {
-    double copy[LN_STAGE_BYTES / 4];
-    float *const narrow = (float *)(void *)copy;
-    ln_run_form here = *f;
-    here.ahead = 0;
-    for (int64_t line = 0; line < 2 * n; line += LNORM_LINE)
-        LNORM_PREFETCH_FAR(x + line, f->ahead);
-    if (fast) {
-        loops->to_f32(element, x, narrow, n);
-        loops->apply_run(1, LNORM_ELEMENT_F32, (const char *)narrow, (char *)narrow, n, &here);
-        loops->from_f32(element, narrow, y, n);
-    } else {
-        loops->widen(element, x, copy, n);
-        loops->apply_run(0, LNORM_ELEMENT_F64, (const char *)copy, (char *)copy, n, &here);
-        loops->narrow(element, copy, y, n);
-    }
-}
-
-/* At most LN_STAGE_BYTES / 4 elements. */
-static void ln_apply_any_run(const lnorm_loops *loops, enum lnorm_element element, int fast, const char *x, char *y,
-                             int64_t n, const ln_run_form *f) {
-    if (fast && !f->fast.regular)
-        for (int64_t i = 0; i < n; i++)
-            lnorm_store(element, y, i, (double)ln_irregular_element(f->s, lnorm_load(element, x, i), f->weight,
-                                                                    f->bias));
-    else if (element == LNORM_ELEMENT_F32)
-        loops->apply_run(fast, element, x, y, n, f);
-    else
-        ln_apply_copy(loops, element, fast, x, y, n, f);
-}
-
-static void ln_run_in_pieces(const ln_bundle *b, const char *x, char *y, int64_t n, const ln_run_form *f, int stream) {
-    _Alignas(64) char stage[LN_STAGE_BYTES];
-    const enum lnorm_element element = ln_element_of(b, LNORM_X);
-    const int64_t size = ln_element_size(element), each = LN_STAGE_BYTES / 4;
-    for (int64_t first = 0, count; first < n; first += count) {
-        count = n - first < each ? n - first : each;
-        ln_apply_any_run(b->loops, element, b->problem->fast, x + first * size, stream ? stage : y + first * size,
-                         count, f);
-        if (stream)
-            b->loops->stream(y + first * size, stage, count * size);
-    }
-}
-
 static int ln_constant_along(const lnorm_problem *problem, enum lnorm_operand operand, int axis) {
     return !lnorm_has(problem, operand) || problem->operand[operand].stride[axis] == 0;
 }
@@ -224,67 +180,97 @@ static int ln_forward_runs_fit(const lnorm_problem *problem) {
            ln_constant_along(problem, LNORM_WEIGHT, last) && ln_constant_along(problem, LNORM_BIAS, last);
 }
 
-/* weight or bias of a run of one lane; `missing`: 1.0 and -0.0 change no bit. */
-static double ln_run_affine(const ln_bundle *b, enum lnorm_operand operand, const ln_cursor *cursor, int lane,
-                            double missing) {
+/* Runs, gathered until there are enough of them. */
+typedef struct ln_some_runs {
+    const ln_bundle *b;
+    int count, streams;
+    ln_channel_run run[LN_CHANNEL_RUNS];
+} ln_some_runs;
+
+static void ln_do_runs(ln_some_runs *some) {
+    some->b->loops->channel_runs(some->b->problem->fast, ln_element_of(some->b, LNORM_X), some->run, some->count,
+                                 some->streams);
+    some->count = 0;
+}
+
+/* weight or bias of a run; `missing`: 1.0 and -0.0 change no bit. */
+static double ln_run_affine(const ln_bundle *b, enum lnorm_operand operand, int64_t offset, double missing) {
     double value = missing;
     if (lnorm_has(b->problem, operand)) {
-        value = lnorm_load(ln_element_of(b, operand), b->data->at[operand],
-                           cursor->offset + lane * ln_lane_stride(b, operand));
+        value = lnorm_load(ln_element_of(b, operand), b->data->at[operand], offset);
         if (operand == LNORM_WEIGHT && b->problem->weight_offset)
             value = 1.0 + value;
     }
     return value;
 }
 
-/* n elements of one lane, which lie together: the next that the cursors of x, y, weight and bias stand at. */
-static void ln_forward_run(const ln_bundle *b, const ln_record *s, const ln_cursor at[4], int64_t n, int lane,
-                           int64_t ahead, int stream) {
-    const enum lnorm_element element = ln_element_of(b, LNORM_X);
-    const int64_t size = ln_element_size(element);
-    const char *x = b->data->at[LNORM_X] + (at[0].offset + lane * ln_lane_stride(b, LNORM_X)) * size;
-    char *y = b->data->at[LNORM_Y] + (at[1].offset + lane * ln_lane_stride(b, LNORM_Y)) * size;
-    ln_run_form f = {.s = s, .corrected = s->t != 0.0, .ahead = ahead};
-    f.weight = ln_run_affine(b, LNORM_WEIGHT, &at[2], lane, 1.0);
-    f.bias = ln_run_affine(b, LNORM_BIAS, &at[3], lane, -0.0);
-    if (b->problem->fast) {
-        f.fast = ln_fast_form_of(s);
-        f.corrected = ln_fast_corrected(&f.fast);
+/* n elements of every lane, from where the walk stands. */
+static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_record *s, const ln_fast_form *form,
+                         int64_t n) {
+    static const enum lnorm_operand operand[4] = {LNORM_X, LNORM_Y, LNORM_WEIGHT, LNORM_BIAS};
+    const ln_bundle *b = some->b;
+    const int64_t size = ln_size_of(b, LNORM_X);
+    int64_t at[4], stride[4];
+    for (int k = 0; k < 4; k++) {
+        at[k] = lnorm_has(b->problem, operand[k]) ? ln_offset_at(b, operand[k], walk) : 0;
+        stride[k] = ln_lane_stride(b, operand[k]);
     }
-    ln_run_in_pieces(b, x, y, n, &f, stream && n * size >= 4 * LNORM_LINE);
+    for (int lane = 0; lane < b->lanes; lane++) {
+        ln_channel_run *run = &some->run[some->count];
+        run->x = b->data->at[LNORM_X] + at[0] * size;
+        run->next = run->x + b->soon[0] * size;
+        run->y = b->data->at[LNORM_Y] + at[1] * size;
+        run->n = n;
+        run->s = &s[lane];
+        run->form = &form[lane];
+        run->weight = ln_run_affine(b, LNORM_WEIGHT, at[2], 1.0);
+        run->bias = ln_run_affine(b, LNORM_BIAS, at[3], -0.0);
+        for (int k = 0; k < 4; k++)
+            at[k] += stride[k];
+        if (++some->count == LN_CHANNEL_RUNS)
+            ln_do_runs(some);
+    }
 }
 
-static void ln_forward_runs(const ln_bundle *b, const ln_record *s) {
-    const int64_t count = b->space->count;
-    const int64_t ahead = b->lanes == 1 && ln_group_is_contiguous(b) ? count * ln_size_of(b, LNORM_X) : 0;
-    const int stream = lnorm_streams_y(b->problem, b->data);
-    const ln_walk walk = ln_walk_from(b, 0);
-    const enum lnorm_operand weight = lnorm_has(b->problem, LNORM_WEIGHT) ? LNORM_WEIGHT : LNORM_X;
-    const enum lnorm_operand bias = lnorm_has(b->problem, LNORM_BIAS) ? LNORM_BIAS : LNORM_X;
-    ln_cursor at[4] = {ln_cursor_at(b, LNORM_X, &walk), ln_cursor_at(b, LNORM_Y, &walk),
-                       ln_cursor_at(b, weight, &walk), ln_cursor_at(b, bias, &walk)};
-    int64_t run;
+static void ln_forward_runs(const ln_bundle *b, const ln_record *s, const ln_fast_form *form) {
+    const int last = b->space->axis[b->space->axes - 1];
+    const int64_t count = b->space->count, run = b->problem->extent[last];
+    ln_walk walk = ln_walk_from(b, 0);
+    ln_some_runs some;
+    some.b = b;
+    some.count = 0;
+    some.streams = lnorm_streams_y(b->problem, b->data) &&
+                   (uintptr_t)b->data->at[LNORM_Y] % (uintptr_t)ln_size_of(b, LNORM_Y) == 0;
     for (int64_t done = 0; done < count; done += run) {
-        run = ln_run(&at[0], count - done);
-        for (int lane = 0; lane < b->lanes; lane++)
-            ln_forward_run(b, &s[lane], at, run, lane, ahead, stream);
-        for (int k = 0; k < 4; k++)
-            ln_run_on(&at[k], run);
+        ln_take_runs(&some, &walk, s, form, run);
+        ln_walk_on(&walk, run);
     }
-    if (stream)
+    if (some.count)
+        ln_do_runs(&some);
+    if (some.streams)
         lnorm_stream_end();
+}
+
+static int ln_all_regular(const ln_bundle *b, const ln_record *s, ln_fast_form *form) {
+    int regular = 1;
+    for (int lane = 0; lane < b->lanes; lane++) {
+        form[lane] = ln_fast_form_of(&s[lane]);
+        regular &= form[lane].regular;
+    }
+    return regular;
 }
 
 void lnorm_groups_forward(const ln_bundle *b) {
     ln_record s[LNORM_BUNDLE];
+    ln_fast_form form[LNORM_BUNDLE];
     lnorm_groups_statistics(b, s);
     for (int lane = 0; b->problem->statistics == LNORM_COMPUTED && lane < b->lanes; lane++) {
         ln_put_one(b, LNORM_MEAN, lane, s[lane].c + s[lane].t);
         ln_put_one(b, LNORM_RSTD, lane, s[lane].r);
         lnorm_update_running(b, &s[lane], lane);
     }
-    if (ln_forward_runs_fit(b->problem))
-        ln_forward_runs(b, s);
+    if (ln_forward_runs_fit(b->problem) && (!b->problem->fast || ln_all_regular(b, s, form)))
+        ln_forward_runs(b, s, form);
     else if (lnorm_has(b->problem, LNORM_Y))
         ln_forward_blocks(b, s);
 }

@@ -24,12 +24,13 @@ typedef struct ln_bundle {
     int lanes;                    /* 1 .. LNORM_BUNDLE */
     int axis;                     /* the lanes lie along this axis; -1 where there is only one */
     int64_t base[LNORM_OPERANDS]; /* offset in elements of lane 0, index 0 */
-    int64_t soon[2];              /* backward: elements from x and dy to those that come next; 0: none do */
+    int64_t soon[2];              /* elements from x and dy to those that come next; 0: none do */
 } ln_bundle;
 
 enum {
-    LN_AHEAD = 16,           /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
-    LN_STAGE_BYTES = 1 << 11 /* of finished results, on their way past the caches */
+    LN_AHEAD = 16,            /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
+    LN_STAGE_BYTES = 1 << 11, /* of finished results, on their way past the caches */
+    LN_CHANNEL_RUNS = 8       /* that go together */
 };
 
 /* Sums of x over a group's elements. */
@@ -70,14 +71,16 @@ typedef struct ln_tile {
     char lane[LNORM_BUNDLE][LNORM_BLOCK * 4];
 } ln_tile;
 
-/* What a run of one lane is made into y with. `ahead`: bytes from x to what will be read next. */
-typedef struct ln_run_form {
+/* n elements of a group, which lie together and have one weight and one bias. Those that go together are equally long,
+ * and y is x for all of them or none. */
+typedef struct ln_channel_run {
+    const char *x, *next; /* next: what will be read soon */
+    char *y;
+    int64_t n;
     const ln_record *s;
-    ln_fast_form fast;
-    int corrected;
-    double weight, bias;
-    int64_t ahead;
-} ln_run_form;
+    const ln_fast_form *form; /* in the fast arithmetic, of a group that is regular */
+    double weight, bias;      /* 1.0 and -0.0, which change no bit, where there is none */
+} ln_channel_run;
 
 /* A block of x and dy of one lane in f32, and what xhat and g are made with. Whole vectors of everything can be read,
  * and of dx written: what is beyond n is +0, of the weight some number. */
@@ -114,13 +117,29 @@ static inline int64_t ln_lane_stride(const ln_bundle *b, enum lnorm_operand oper
     return b->axis < 0 ? 0 : b->problem->operand[operand].stride[b->axis];
 }
 
+/* The coordinates of an index of a space, by axis. */
+static inline void ln_coordinates(const lnorm_problem *problem, const lnorm_space *space, int64_t index, int64_t *at) {
+    for (int i = space->axes; i-- > 0; index /= problem->extent[space->axis[i]])
+        at[space->axis[i]] = index % problem->extent[space->axis[i]];
+}
+
+static inline int64_t ln_offset_of(const lnorm_space *space, const int64_t *at, const int64_t *stride) {
+    int64_t offset = 0;
+    for (int i = 0; i < space->axes; i++)
+        offset += at[space->axis[i]] * stride[space->axis[i]];
+    return offset;
+}
+
 /* The bases at index i of `first` and index j of `second`, sets of axes without a common one. */
 static inline void ln_set_base(ln_bundle *b, const lnorm_space *first, int64_t i, const lnorm_space *second,
                                int64_t j) {
-    for (int k = 0; k < LNORM_OPERANDS; k++) {
-        enum lnorm_operand operand = (enum lnorm_operand)k;
-        if (lnorm_has(b->problem, operand))
-            b->base[k] = lnorm_offset(b->problem, operand, first, i) + lnorm_offset(b->problem, operand, second, j);
+    const lnorm_problem *problem = b->problem;
+    int64_t at[LNORM_MAX_AXES];
+    ln_coordinates(problem, first, i, at);
+    ln_coordinates(problem, second, j, at);
+    for (int k = 0; k < problem->present.count; k++) {
+        const int64_t *stride = problem->operand[problem->present.at[k]].stride;
+        b->base[problem->present.at[k]] = ln_offset_of(first, at, stride) + ln_offset_of(second, at, stride);
     }
 }
 
@@ -331,15 +350,14 @@ void lnorm_next_run(ln_term_sums *sums);
 void lnorm_add_terms(const lnorm_loops *loops, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
 ln_pair lnorm_end_terms(ln_term_sums *sums);
 
-/* The sums of contiguous elements, from beginning to end. */
-ln_pair lnorm_sum_contiguous(const lnorm_loops *loops, enum lnorm_element element, enum ln_sum_of what, const char *x,
-                             int64_t count, double c);
-
 /* -- Groups (general_groups.c, general_backward.c), affine gradients (general_affine.c) ---------------------------- */
 
 /* Statistics of every lane: computed, or given. */
 void lnorm_groups_statistics(const ln_bundle *b, ln_record *s);
 void lnorm_given_statistics(const ln_bundle *b, ln_record *s, int lane);
+
+/* Computed, of groups in one piece each, from x on and `pitch` bytes apart. */
+void lnorm_pieces_statistics(const ln_bundle *b, const char *x, int64_t pitch, int groups, ln_record *s);
 
 /* Running statistics of batch norm. An empty batch says nothing: they stay. */
 void lnorm_update_running(const ln_bundle *b, const ln_record *s, int lane);

@@ -25,6 +25,11 @@ struct lnorm_loops {
     void (*turn)(int64_t size, char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows,
                  int64_t columns);
 
+    /* Of groups in one piece each, `pitch` bytes apart, which are computed: cols, eps and center are those of `a`. Fast
+     * and of 16 bits: one group, or LN_FAST_TILE elements in all. */
+    void (*statistics)(int fast, enum lnorm_element element, ln_record *s, const char *x, int64_t pitch, int rows,
+                       const lnorm_rows *a);
+
     /* Blocks of at most LNORM_BLOCK elements. */
     lnorm_add *add;
     /* `soon`: bytes from x on that will be read soon: they are asked for, some way ahead. */
@@ -32,9 +37,11 @@ struct lnorm_loops {
                       int64_t soon, void *sum);
     void (*add_run)(double *sum, const float *term); /* a run's two sums of each lane, to those of others */
     void (*add_product)(double *sums, const double *x, const double *dy, const ln_record *s, int64_t n);
-    void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t n);
-    /* x, weight and bias have room up to a multiple of 16. */
-    void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t n);
+    /* Element i has weight and bias number i & columns: all bits, or none. Fast: x, weight and bias have room up to a
+     * multiple of 16. */
+    void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t columns, int64_t n);
+    void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t columns,
+                       int64_t n);
     /* Gradients; in the fast arithmetic of groups that are regular. A run of g and g*xhat (fast); or g and g*xhat, dy
      * and dy*xhat, at most LN_TERMS of them: how many of them it was, the rest being fewer than LNORM_LANES to an end. dx
      * in f32 or (accurate only) f64; dy*xhat in f32. */
@@ -43,8 +50,8 @@ struct lnorm_loops {
     void (*fast_products)(const ln_terms *f, float *term);
     /* Eight rows of terms in f32, added up, to f64 sums: whole vectors of columns. */
     void (*add_eight)(double *sums, const float *term, int64_t pitch, int64_t n);
-    /* Elements with one weight and bias: f32 or f64, in f64, or (fast) f32. */
-    void (*apply_run)(int fast, enum lnorm_element element, const char *x, char *y, int64_t n, const ln_run_form *f);
+    /* y of at most LN_CHANNEL_RUNS runs. `streams`: past the caches. */
+    void (*channel_runs)(int fast, enum lnorm_element element, const ln_channel_run *run, int runs, int streams);
 
     /* Columns of a strip, whole vectors of them. */
     void (*sum_lane)(enum ln_sum_of what, const ln_columns *s, const ln_lane_rows *rows, double *sum_a, double *sum_b);

@@ -533,6 +533,7 @@
 #define ln_apply_fast LNORM_ISA_NAME(ln_apply_fast)
 #define ln_end_segment LNORM_ISA_NAME(ln_end_segment)
 #define ln_add_terms LNORM_ISA_NAME(ln_add_terms)
+#define ln_statistics LNORM_ISA_NAME(ln_statistics)
 #define ln_sum_accurate_terms LNORM_ISA_NAME(ln_sum_accurate_terms)
 #define ln_weight_at LNORM_ISA_NAME(ln_weight_at)
 #define ln_two_terms LNORM_ISA_NAME(ln_two_terms)
@@ -545,9 +546,22 @@
 #define ln_dx_terms LNORM_ISA_NAME(ln_dx_terms)
 #define ln_fast_products LNORM_ISA_NAME(ln_fast_products)
 #define ln_add_eight LNORM_ISA_NAME(ln_add_eight)
-#define ln_apply_run LNORM_ISA_NAME(ln_apply_run)
-#define ln_fast_apply_run LNORM_ISA_NAME(ln_fast_apply_run)
-#define ln_run_of_type LNORM_ISA_NAME(ln_run_of_type)
+
+/* channel_runs.inc */
+#define ln_channel_by_parts LNORM_ISA_NAME(ln_channel_by_parts)
+#define ln_channel_lanes LNORM_ISA_NAME(ln_channel_lanes)
+#define ln_accurate_line LNORM_ISA_NAME(ln_accurate_line)
+#define ln_fast_line_of LNORM_ISA_NAME(ln_fast_line_of)
+#define ln_channel_line LNORM_ISA_NAME(ln_channel_line)
+#define ln_channel_lines LNORM_ISA_NAME(ln_channel_lines)
+#define ln_goes_by_lines LNORM_ISA_NAME(ln_goes_by_lines)
+#define ln_channel LNORM_ISA_NAME(ln_channel)
+#define ln_half_usual LNORM_ISA_NAME(ln_half_usual)
+#define ln_half_lines LNORM_ISA_NAME(ln_half_lines)
+#define ln_half_run LNORM_ISA_NAME(ln_half_run)
+#define ln_half_takes LNORM_ISA_NAME(ln_half_takes)
+#define ln_half_runs LNORM_ISA_NAME(ln_half_runs)
+#define ln_channel_runs LNORM_ISA_NAME(ln_channel_runs)
 
 /* columns_loops.inc */
 #define ln_lane_vectors LNORM_ISA_NAME(ln_lane_vectors)

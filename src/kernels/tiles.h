@@ -153,12 +153,12 @@ static inline int ln_lowest_bit(uint64_t bits) {
 #endif
 }
 
-/* Rows, and `cols` columns of them. */
+/* Rows, and `cols` columns of them. Column j of row k has weight and bias number k*affine_pitch + (j & affine_columns). */
 typedef struct ln_half_rows {
-    const ln_half_panel *panel;
-    const char *x;
-    char *y;
-    int64_t x_pitch, y_pitch; /* bytes */
+    const float *weight, *bias;
+    int64_t affine_pitch, affine_columns;
+    const char *x[LN_TILE_ROWS];
+    char *y[LN_TILE_ROWS];
     int64_t cols;
     int64_t ahead; /* y goes past the caches, in whole lines: bytes from x to what is asked for; else below 0 */
     int rows;
