@@ -142,3 +142,14 @@ ln_pair lnorm_end_terms(ln_term_sums *sums) {
     }
     return ln_total_of(&sums->tree);
 }
+
+int lnorm_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
+                           int center) {
+    double n = (double)count, m = sum.a / n, q = sum.b / n, radicand;
+    s->c = center ? (double)(float)m : 0.0;
+    s->t = 0.0;
+    s->v = center ? q - m * m : q;
+    radicand = s->v + eps;
+    s->r = radicand > 0.0 ? 1.0 / sqrt(radicand) : 0.0;
+    return ln_runs_suffice(element, center, m, s->v, radicand);
+}

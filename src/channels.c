@@ -12,7 +12,7 @@
 static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows, int64_t first, int64_t columns,
                          char *to, int64_t pitch) {
     const int64_t size = ln_size_of(&s->b, LNORM_X);
-    ln_cursor cursor = ln_cursor_at(&s->b, LNORM_X, walk);
+    ln_cursor cursor = lnorm_cursor_at(&s->b, LNORM_X, walk);
     int64_t run;
     for (int64_t done = 0; done < rows; done += run, to += run * size) {
         const char *from = s->b.data->at[LNORM_X] + (cursor.offset + first) * size;
@@ -86,7 +86,7 @@ LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_
 /* While column k is summed, its share of the next window's rows, which begin where the walk stands. */
 LNORM_INLINE void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
     const int64_t size = ln_size_of(&w->s->b, LNORM_X), each = LN_WINDOW_ROWS / LN_WINDOW_COLUMNS;
-    const ln_cursor cursor = ln_cursor_at(&w->s->b, LNORM_X, walk);
+    const ln_cursor cursor = lnorm_cursor_at(&w->s->b, LNORM_X, walk);
     const char *at = w->s->b.data->at[LNORM_X] + (cursor.offset + w->first) * size;
     for (int64_t row = k * each; row < (k + 1) * each; row++)
         LNORM_PREFETCH(at, row * cursor.run_stride * size);
@@ -196,8 +196,8 @@ static void ln_large_groups(ln_columns *s) {
     ln_sum_large_groups(s, LN_SUM_RUNS, sum);
     for (int group = 0; group < s->groups; group++) {
         ln_record record;
-        good[group] = ln_fast_finish_runs(ln_element_of(&s->b, LNORM_X), &record, sum[group], problem->element.count,
-                                          problem->eps, problem->center);
+        good[group] = lnorm_fast_finish_runs(ln_element_of(&s->b, LNORM_X), &record, sum[group], problem->element.count,
+                                             problem->eps, problem->center);
         all &= good[group];
         if (good[group])
             lnorm_set_columns(s, group, &record);
@@ -216,4 +216,3 @@ void lnorm_computed_channels(ln_columns *s) {
         for (int group = 0; group < s->groups;)
             group += ln_small_groups(s, group);
 }
-

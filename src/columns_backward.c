@@ -186,8 +186,8 @@ static void ln_column_dx(const ln_columns *s, int by_row) {
     const int64_t count = s->b.space->count;
     const ln_walk begin = ln_walk_from(&s->b, 0);
     ln_walk walk = begin;
-    ln_cursor at[3] = {ln_cursor_at(&s->b, LNORM_X, &begin), ln_cursor_at(&s->b, LNORM_DY, &begin),
-                       ln_cursor_at(&s->b, LNORM_DX, &begin)};
+    ln_cursor at[3] = {lnorm_cursor_at(&s->b, LNORM_X, &begin), lnorm_cursor_at(&s->b, LNORM_DY, &begin),
+                       lnorm_cursor_at(&s->b, LNORM_DX, &begin)};
     for (int64_t first = 0, n; first < count; first += n) {
         double weight[LNORM_BLOCK];
         const int64_t left = ln_run(&at[0], INT64_MAX);

@@ -103,7 +103,7 @@ static void ln_sweep_run(const ln_columns *s, ln_sweep f, int64_t n, int64_t lef
 static void ln_sweep_block(const ln_columns *s, const ln_walk *walk, int64_t n, const double *weight,
                            const double *bias) {
     int64_t size = ln_size_of(&s->b, LNORM_X), run;
-    ln_cursor x = ln_cursor_at(&s->b, LNORM_X, walk), y = ln_cursor_at(&s->b, LNORM_Y, walk);
+    ln_cursor x = lnorm_cursor_at(&s->b, LNORM_X, walk), y = lnorm_cursor_at(&s->b, LNORM_Y, walk);
     for (int64_t done = 0; done < n; done += run) {
         ln_sweep f = {s->b.data->at[LNORM_X] + x.offset * size, s->b.data->at[LNORM_Y] + y.offset * size,
                       x.run_stride * size, y.run_stride * size, weight ? weight + done : NULL,

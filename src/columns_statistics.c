@@ -12,7 +12,7 @@
 void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
                      const char **row) {
     const int64_t size = ln_size_of(&s->b, operand);
-    ln_cursor cursor = ln_cursor_at(&s->b, operand, walk);
+    ln_cursor cursor = lnorm_cursor_at(&s->b, operand, walk);
     int64_t run;
     for (int64_t done = 0; done < n; done += run) {
         const char *at = s->b.data->at[operand] + cursor.offset * size;
@@ -141,8 +141,8 @@ static void ln_columns_by_runs(ln_columns *s, lnorm_strip *a, lnorm_strip *b) {
     ln_sum_columns(s, LN_SUM_RUNS, a, b);
     for (int j = 0; j < s->columns; j++) {
         const ln_pair sum = {a->sums[j], b->sums[j]};
-        good[j] = ln_fast_finish_runs(element, &record[j], sum, s->b.space->count, s->b.problem->eps,
-                                      s->b.problem->center);
+        good[j] = lnorm_fast_finish_runs(element, &record[j], sum, s->b.space->count, s->b.problem->eps,
+                                         s->b.problem->center);
         all &= good[j];
     }
     if (!all)

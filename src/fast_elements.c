@@ -105,7 +105,7 @@ ln_pair lnorm_fast_sums(const ln_fast_group *group, int k, int64_t cols) {
 
 int lnorm_fast_row(const lnorm_rows *a, ln_pair sum, ln_fast_form *form) {
     ln_record s;
-    if (!ln_fast_finish_runs((enum lnorm_element)a->element, &s, sum, a->cols, a->eps, a->center))
+    if (!lnorm_fast_finish_runs((enum lnorm_element)a->element, &s, sum, a->cols, a->eps, a->center))
         return 0;
     if (a->rstd) {
         a->mean[0] = s.c;

@@ -2,6 +2,16 @@
  * so that widening and rounding are done on contiguous vectors. */
 #include "kernels/loops.h"
 
+/* -- Walking ------------------------------------------------------------------------------------------------------ */
+
+ln_cursor lnorm_cursor_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk) {
+    ln_cursor cursor = {*walk, b->problem->operand[operand].stride, ln_offset_at(b, operand, walk), 0};
+    const lnorm_space *space = walk->space;
+    if (space->axes)
+        cursor.run_stride = cursor.stride[space->axis[space->axes - 1]];
+    return cursor;
+}
+
 /* -- Moving ------------------------------------------------------------------------------------------------------- */
 
 /* One element n times: some by themselves, from then on what is there is doubled. */
@@ -66,7 +76,7 @@ static void ln_move_block(const ln_bundle *b, enum lnorm_operand operand, const 
     int64_t size = ln_element_size((enum lnorm_element)b->problem->operand[operand].element), run;
     int64_t lane = ln_lane_stride(b, operand);
     char *lane_0 = b->data->at[operand] + lane * first * size;
-    ln_cursor cursor = ln_cursor_at(b, operand, walk);
+    ln_cursor cursor = lnorm_cursor_at(b, operand, walk);
     int lanes_inside = lanes > 1 && ln_distance(lane) < ln_distance(cursor.run_stride);
     for (int64_t done = 0; done < n; done += run) {
         char *there = lane_0 + cursor.offset * size, *here = block + done * size;
@@ -134,7 +144,7 @@ const double *lnorm_gather_affine(const ln_bundle *b, enum lnorm_operand operand
         return NULL;
     if (lane > 0 && ln_lane_stride(b, operand) == 0)
         return buffer;
-    cursor = ln_cursor_at(b, operand, walk);
+    cursor = lnorm_cursor_at(b, operand, walk);
     if (cursor.run_stride == 0 && ln_run(&cursor, n) == n) {
         ln_fill(buffer, lnorm_load(ln_element_of(b, operand), b->data->at[operand],
                                    cursor.offset + lane * ln_lane_stride(b, operand)), n);

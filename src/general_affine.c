@@ -141,7 +141,7 @@ static void ln_strip_block(ln_strip_sums *strip, int64_t first) {
 
 static void ln_store_strip(const ln_bundle *b, enum lnorm_operand which, const ln_walk *walk, int64_t n,
                            const double *sums) {
-    ln_cursor cursor = ln_cursor_at(b, which, walk);
+    ln_cursor cursor = lnorm_cursor_at(b, which, walk);
     int64_t run;
     for (int64_t done = 0; done < n; done += run) {
         run = ln_run(&cursor, n - done);

@@ -68,8 +68,8 @@ static void ln_statistics_by_runs(const ln_bundle *b, ln_record *s) {
     int good[LNORM_BUNDLE], all = 1;
     ln_sum_lanes(b, s, LN_SUM_RUNS, sum);
     for (int lane = 0; lane < b->lanes; lane++) {
-        good[lane] = ln_fast_finish_runs(ln_element_of(b, LNORM_X), &record[lane], sum[lane], b->space->count,
-                                         b->problem->eps, b->problem->center);
+        good[lane] = lnorm_fast_finish_runs(ln_element_of(b, LNORM_X), &record[lane], sum[lane], b->space->count,
+                                            b->problem->eps, b->problem->center);
         all &= good[lane];
     }
     if (!all)

@@ -300,9 +300,9 @@ static double statistic(const long_form *form, enum lnorm_operand operand, int64
 static int row_statistics(const long_form *form, int64_t row, int phase, ln_record *s) {
     const lnorm_problem *problem = form->problem;
     int last = LNORM_SUM_MOMENTS;
-    if (problem->fast && ln_fast_finish_runs((enum lnorm_element)problem->operand[LNORM_X].element, s,
-                                             sum_row(form, LNORM_SUM_RUNS, row, s), form->cols, problem->eps,
-                                             problem->center))
+    if (problem->fast && lnorm_fast_finish_runs((enum lnorm_element)problem->operand[LNORM_X].element, s,
+                                                sum_row(form, LNORM_SUM_RUNS, row, s), form->cols, problem->eps,
+                                                problem->center))
         return LNORM_SUM_RUNS;
     if (phase <= last)
         return last;

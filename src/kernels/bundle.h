@@ -279,13 +279,8 @@ static inline int64_t ln_offset_at(const ln_bundle *b, enum lnorm_operand operan
     return offset;
 }
 
-static inline ln_cursor ln_cursor_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk) {
-    ln_cursor cursor = {*walk, b->problem->operand[operand].stride, ln_offset_at(b, operand, walk), 0};
-    const lnorm_space *space = walk->space;
-    if (space->axes)
-        cursor.run_stride = cursor.stride[space->axis[space->axes - 1]];
-    return cursor;
-}
+/* At a walk's next index (gather.c). */
+ln_cursor lnorm_cursor_at(const ln_bundle *b, enum lnorm_operand operand, const ln_walk *walk);
 
 /* Indices from here to the end of the last axis, `left` at most: the next is at `offset`, then every `run_stride`. */
 static inline int64_t ln_run(const ln_cursor *cursor, int64_t left) {

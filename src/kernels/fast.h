@@ -59,17 +59,9 @@ static inline int ln_runs_suffice(enum lnorm_element element, int center, double
     return (!center || v * kappa >= m * m) && radicand >= 0x1p-100 && radicand <= 0x1p100;
 }
 
-/* From the sums of x and x*x in runs. False where those of the accurate arithmetic are due. */
-static inline int ln_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
-                                      int center) {
-    double n = (double)count, m = sum.a / n, q = sum.b / n, radicand;
-    s->c = center ? (double)(float)m : 0.0;
-    s->t = 0.0;
-    s->v = center ? q - m * m : q;
-    radicand = s->v + eps;
-    s->r = radicand > 0.0 ? 1.0 / sqrt(radicand) : 0.0;
-    return ln_runs_suffice(element, center, m, s->v, radicand);
-}
+/* From the sums of x and x*x in runs (blocks.c). False where those of the accurate arithmetic are due. */
+int lnorm_fast_finish_runs(enum lnorm_element element, ln_record *s, ln_pair sum, int64_t count, double eps,
+                           int center);
 
 /* n elements of a row that is not regular. bias NULL: no addition. */
 static inline void ln_fast_irregular(float *y, const float *x, const float *weight, const float *bias,

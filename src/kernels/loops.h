@@ -19,7 +19,7 @@ struct lnorm_loops {
     void (*narrow)(enum lnorm_element element, const double *from, void *to, int64_t n);
     void (*to_f32)(enum lnorm_element element, const void *from, float *to, int64_t n);
     void (*from_f32)(enum lnorm_element element, const float *from, char *to, int64_t n);
-    /* As lnorm_stream. */
+    /* Copies past the caches. */
     void (*stream)(char *to, const char *from, int64_t bytes);
     /* A matrix [rows][columns] of elements of 2 or 4 bytes becomes [columns][rows]: pitches in bytes. */
     void (*turn)(int64_t size, char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows,

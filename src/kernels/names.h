@@ -121,6 +121,7 @@
 #define ln_widen_f32 LNORM_ISA_NAME(ln_widen_f32)
 #define ln_as_f32 LNORM_ISA_NAME(ln_as_f32)
 #define ln_round_to_16 LNORM_ISA_NAME(ln_round_to_16)
+#define ln_stream LNORM_ISA_NAME(ln_stream)
 
 /* block.inc */
 #define ln_sum LNORM_ISA_NAME(ln_sum)
@@ -188,6 +189,7 @@
 #define ln_set_put LNORM_ISA_NAME(ln_set_put)
 #define ln_set_streams LNORM_ISA_NAME(ln_set_streams)
 #define ln_set_y LNORM_ISA_NAME(ln_set_y)
+#define ln_set_y_twice LNORM_ISA_NAME(ln_set_y_twice)
 #define ln_set_y_of LNORM_ISA_NAME(ln_set_y_of)
 #define ln_rows_block LNORM_ISA_NAME(ln_rows_block)
 #define ln_alone_pair LNORM_ISA_NAME(ln_alone_pair)
@@ -196,7 +198,7 @@
 #define ln_quick_sums LNORM_ISA_NAME(ln_quick_sums)
 #define ln_quick_redo LNORM_ISA_NAME(ln_quick_redo)
 #define ln_quick_statistics LNORM_ISA_NAME(ln_quick_statistics)
-#define ln_quick_irregular LNORM_ISA_NAME(ln_quick_irregular)
+#define ln_quick_y_twice LNORM_ISA_NAME(ln_quick_y_twice)
 #define ln_quick_put LNORM_ISA_NAME(ln_quick_put)
 #define ln_quick_row LNORM_ISA_NAME(ln_quick_row)
 #define ln_quick_value LNORM_ISA_NAME(ln_quick_value)
@@ -445,6 +447,7 @@
 /* rows_backward.inc */
 #define ln_back_row LNORM_ISA_NAME(ln_back_row)
 #define ln_back_fill_lanes LNORM_ISA_NAME(ln_back_fill_lanes)
+#define ln_back_fill_twice LNORM_ISA_NAME(ln_back_fill_twice)
 #define ln_back_fill_block LNORM_ISA_NAME(ln_back_fill_block)
 #define ln_back_fill LNORM_ISA_NAME(ln_back_fill)
 #define ln_back_two LNORM_ISA_NAME(ln_back_two)
@@ -502,9 +505,10 @@
 #define ln_add_term LNORM_ISA_NAME(ln_add_term)
 #define ln_long_backward_part LNORM_ISA_NAME(ln_long_backward_part)
 #define ln_long_dx LNORM_ISA_NAME(ln_long_dx)
+#define ln_long_dx_rest LNORM_ISA_NAME(ln_long_dx_rest)
 #define ln_long_backward LNORM_ISA_NAME(ln_long_backward)
-#define ln_store_as LNORM_ISA_NAME(ln_store_as)
 #define ln_stream_sums LNORM_ISA_NAME(ln_stream_sums)
+#define ln_add_sums LNORM_ISA_NAME(ln_add_sums)
 #define ln_store_sums LNORM_ISA_NAME(ln_store_sums)
 
 /* long_fast.inc */
@@ -522,7 +526,6 @@
 #define ln_sum_run LNORM_ISA_NAME(ln_sum_run)
 #define ln_sum_any_block LNORM_ISA_NAME(ln_sum_any_block)
 #define ln_add_run LNORM_ISA_NAME(ln_add_run)
-#define ln_stream LNORM_ISA_NAME(ln_stream)
 
 /* general_loops.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)

@@ -37,8 +37,7 @@ enum {
 #define ln_wide_sums LNORM_ISA_NAME(ln_wide_sums)
 #define ln_wide_block_moments LNORM_ISA_NAME(ln_wide_block_moments)
 #define ln_wide_moments LNORM_ISA_NAME(ln_wide_moments)
-#define ln_wide_centered_moments LNORM_ISA_NAME(ln_wide_centered_moments)
-#define ln_wide_plain_moments LNORM_ISA_NAME(ln_wide_plain_moments)
+#define ln_wide_moments_of LNORM_ISA_NAME(ln_wide_moments_of)
 #define ln_wide_statistics LNORM_ISA_NAME(ln_wide_statistics)
 
 /* wide_quick.inc */

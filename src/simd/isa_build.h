@@ -50,6 +50,13 @@
 #define LNORM_OUT_OF_LINE
 #endif
 
+/* Out of line, and for size: what rarely runs. */
+#if defined __GNUC__
+#define LNORM_RARE __attribute__((noinline, cold))
+#else
+#define LNORM_RARE
+#endif
+
 /* Inlined even where nothing is optimised: a vector must not cross a call between functions of different targets, and
  * an element type is to be a constant. (SIMDe's vectors are arrays, for which this would take minutes to compile.)
  * LNORM_COVERAGE: one copy of each function, so that gcov counts a branch once. */
