@@ -10,6 +10,7 @@
 #include "kernel_case.h"
 #include "kernel_columns.h"
 #include "kernel_long.h"
+#include "kernel_runs.h"
 #include "kernel_streamed.h"
 #include "kernel_wide.h"
 #include "kernels/statistics.h"
@@ -497,6 +498,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_wide_scale),
         cmocka_unit_test(test_columns),     cmocka_unit_test(test_channels),    cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_column_major), cmocka_unit_test(test_channels_many_rows),
+        cmocka_unit_test(test_channel_runs),
         cmocka_unit_test(test_columns_backward), cmocka_unit_test(test_channels_backward),
         cmocka_unit_test(test_long_forward),  cmocka_unit_test(test_long_backward), cmocka_unit_test(test_long_fast),
         cmocka_unit_test(test_long_streams),
