@@ -11,17 +11,22 @@ typedef struct lnorm_grid {
 
 enum { LNORM_TASK_ELEMENTS = 1 << 15 }; /* fewer do not pay for waking a thread */
 
-/* Tasks of about LNORM_TASK_ELEMENTS elements, of a multiple of `unit` items. */
-static inline lnorm_grid lnorm_grid_of(int64_t count, int64_t elements_per_item, int64_t unit) {
-    int64_t items = LNORM_TASK_ELEMENTS / (elements_per_item > 0 ? elements_per_item : 1);
-    lnorm_grid grid = {count, items / unit * unit};
-    if (grid.each == 0)
-        grid.each = items > 0 ? items : 1;
-    return grid;
-}
-
 static inline int64_t lnorm_parts(int64_t count, int64_t each) {
     return count / each + (count % each != 0);
+}
+
+/* Tasks of at most about LNORM_TASK_ELEMENTS elements, of a multiple of `unit` items, as equal as that allows. A few are
+ * made 2^k, which go evenly into 2^j threads; where there are many it does not show, and each costs its beginning. */
+static inline lnorm_grid lnorm_grid_of(int64_t count, int64_t elements_per_item, int64_t unit) {
+    const int few = 16;
+    int64_t items = LNORM_TASK_ELEMENTS / (elements_per_item > 0 ? elements_per_item : 1), tasks;
+    if (items < unit)
+        return (lnorm_grid){count, items > 0 ? items : 1};
+    tasks = lnorm_parts(count, items);
+    while (tasks < few && tasks & (tasks - 1))
+        tasks += tasks & -tasks;
+    items = count > tasks ? lnorm_parts(count, tasks) : 1;
+    return (lnorm_grid){count, lnorm_parts(items, unit) * unit};
 }
 
 static inline int64_t lnorm_grid_tasks(lnorm_grid grid) {
