@@ -37,7 +37,7 @@ PyObject *raise_status(lnorm_status status, const char *message) {
 }
 
 /* Small workspaces live on the stack. Without memory for a large one the call is slower and gives the same bits. */
-lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor) {
+static lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor) {
     unsigned char small[8192];
     size_t size = lnorm_plan_workspace(plan);
     void *large = size > sizeof small ? malloc(size) : NULL;
@@ -49,23 +49,17 @@ lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor
     return status;
 }
 
-int run_operation(const lnorm_op *op, lnorm_io *io, workers who) {
-    lnorm_plan plan;
+int run_plan_by(const lnorm_plan *plan, lnorm_io *io, int64_t elements, workers who) {
     lnorm_error error = LNORM_ERROR_INIT;
     lnorm_executor executor;
-    lnorm_status status = lnorm_plan_init(&plan, op, io, &error);
-    int64_t elements = lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan);
-    if (status != LNORM_OK) {
-        raise_status(status, error.message);
-        return -1;
-    }
+    lnorm_status status;
     if (executor_for(who, elements, &executor))
         return -1;
     if (elements < KEEP_LOCK_BELOW) {
-        status = run_plan(&plan, io, NULL);
+        status = run_plan(plan, io, NULL);
     } else {
         PyThreadState *lock = PyEval_SaveThread();
-        status = run_plan(&plan, io, executor.parallel_for ? &executor : NULL);
+        status = run_plan(plan, io, executor.parallel_for ? &executor : NULL);
         PyEval_RestoreThread(lock);
     }
     if (status == LNORM_OK)
@@ -73,7 +67,17 @@ int run_operation(const lnorm_op *op, lnorm_io *io, workers who) {
     /* What was wrong with the operands, for which the execution has no words. The workspace is gone. */
     io->workspace = NULL;
     io->workspace_size = 0;
-    lnorm_plan_check(&plan, io, &error);
+    lnorm_plan_check(plan, io, &error);
+    raise_status(status, error.message);
+    return -1;
+}
+
+int run_operation(const lnorm_op *op, lnorm_io *io, workers who) {
+    lnorm_plan plan;
+    lnorm_error error = LNORM_ERROR_INIT;
+    lnorm_status status = lnorm_plan_init(&plan, op, io, &error);
+    if (status == LNORM_OK)
+        return run_plan_by(&plan, io, lnorm_plan_groups(&plan) * lnorm_plan_group_size(&plan), who);
     raise_status(status, error.message);
     return -1;
 }

@@ -4,7 +4,7 @@
  *   threads.c     the pools, and who works at a call
  *   openmp.c      the threads of somebody else's OpenMP runtime
  *   call.c        one operation of lnorm.h: plan, workspace, threads, errors as exceptions
- *   plans.c       the same for small dense tensors, of which plans are kept
+ *   plans.c       the same for dense tensors, of which plans are kept
  *   rows.c        level 1 on addresses
  *   arrays.c      tensors from NumPy arrays, DLPack and the buffer protocol
  *   execute.c     level 2 on arrays and addresses
@@ -104,8 +104,8 @@ PyObject *raise_status(lnorm_status status, const char *message);
 /* Plans and runs an operation: workspace, pool and interpreter's lock included. -1 and an exception. */
 int run_operation(const lnorm_op *op, lnorm_io *io, workers who);
 
-/* Runs a plan: workspace included. */
-lnorm_status run_plan(const lnorm_plan *plan, lnorm_io *io, const lnorm_executor *executor);
+/* Runs a plan of an operation of so many elements. Up to KEEP_LOCK_BELOW nobody else comes by in the meantime. */
+int run_plan_by(const lnorm_plan *plan, lnorm_io *io, int64_t elements, workers who);
 
 /* ---- plans.c ----------------------------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
-/* Plans of small operations, which take about as long to make as to run. They are kept, and used, under the
- * interpreter's lock alone. */
+/* Plans of operations on dense tensors. To make one takes about as long as a small operation does: they are kept, under
+ * the interpreter's lock. */
 #include "core.h"
 
 #include <string.h>
 
-enum { PLANS = 16, KEY_WORDS = 64, OP_WORDS = sizeof(lnorm_op) / sizeof(int64_t) };
+enum { PLANS = 64 /* 2^6 */, KEY_WORDS = 64, OP_WORDS = sizeof(lnorm_op) / sizeof(int64_t) };
 _Static_assert(sizeof(lnorm_op) % sizeof(int64_t) == 0, "an op is compared word by word, without padding");
 
 /* Everything that a plan of row-major tensors depends on. */
@@ -46,7 +46,7 @@ static struct kept_plan *place_of(const plan_key *key) {
     uint64_t mixed = 0;
     for (int i = 0; i < key->count; i++)
         mixed = (mixed ^ (uint64_t)key->words[i]) * UINT64_C(0x9E3779B97F4A7C15);
-    return &kept[mixed >> 60];
+    return &kept[mixed >> 58];
 }
 
 static int is_of(const struct kept_plan *plan, const plan_key *key) {
@@ -56,23 +56,22 @@ static int is_of(const struct kept_plan *plan, const plan_key *key) {
 
 int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, workers who) {
     plan_key key;
-    struct kept_plan *plan;
-    lnorm_status status;
-    if (elements >= KEEP_LOCK_BELOW || make_key(&key, op, io))
+    struct kept_plan *found;
+    lnorm_plan copy;
+    if (make_key(&key, op, io))
         return run_operation(op, io, who);
-    plan = place_of(&key);
-    if (!is_of(plan, &key)) {
+    found = place_of(&key);
+    if (!is_of(found, &key)) {
         lnorm_error error = LNORM_ERROR_INIT;
-        plan->key.count = 0;
-        if (lnorm_plan_init(&plan->plan, op, io, &error)) {
+        found->key.count = 0;
+        if (lnorm_plan_init(&found->plan, op, io, &error)) {
             raise_status(error.status, error.message);
             return -1;
         }
-        plan->key = key;
+        found->key = key;
     }
-    status = run_plan(&plan->plan, io, NULL);
-    if (status == LNORM_OK)
-        return 0;
-    raise_status(status, "");
-    return -1;
+    if (elements < KEEP_LOCK_BELOW)
+        return run_plan_by(&found->plan, io, elements, who);
+    copy = found->plan; /* for the time without the lock */
+    return run_plan_by(&copy, io, elements, who);
 }
