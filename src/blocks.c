@@ -73,73 +73,50 @@ LNORM_OUT_OF_LINE static void fold_terms(ln_term_sums *sums) {
     sums->left = sums->whole;
 }
 
-void lnorm_next_run(ln_term_sums *sums) {
-    sums->left -= LNORM_BLOCK;
+void lnorm_next_runs(ln_term_sums *sums, int64_t n) {
+    sums->left -= n;
     if (sums->left == 0)
         fold_terms(sums);
 }
 
-/* Lane n becomes the first: the next element's. */
-LNORM_OUT_OF_LINE static void turn_lanes(ln_term_sums *sums, int64_t n) {
-    double twice[2][2 * LNORM_LANES];
-    if (n == 0)
-        return;
-    for (int i = 0; i < 2; i++) {
-        memcpy(twice[i], sums->lanes[i], sizeof sums->lanes[i]);
-        memcpy(twice[i] + LNORM_LANES, sums->lanes[i], sizeof sums->lanes[i]);
-        memcpy(sums->lanes[i], twice[i] + n, sizeof sums->lanes[i]);
-    }
-}
-
-/* n < LNORM_LANES terms have been added. */
-LNORM_OUT_OF_LINE static void next_few(ln_term_sums *sums, int64_t n) {
-    turn_lanes(sums, n);
-    sums->left -= n;
-    if (sums->left == 0) {
-        next_terms(sums);
-        fold_terms(sums);
-    }
-}
-
 /* What the loops leave: fewer than LNORM_LANES. */
-static void add_few(const ln_terms *f, int64_t first, int64_t n, ln_term_sums *of_g, ln_term_sums *of_dy) {
-    for (int64_t i = 0; i < n; i++) {
-        const double dy = (double)f->dy[first + i], g = dy * f->weight[f->weight_step * (first + i)];
-        double xhat = (double)f->x[first + i] - f->s->c;
+static void add_few(const ln_terms *f, int n, int lane, ln_term_sums *of_g, ln_term_sums *of_dy) {
+    for (int i = 0; i < n; i++) {
+        const double dy = (double)f->dy[i], g = dy * f->weight[f->weight_step * i];
+        double xhat = (double)f->x[i] - f->s->c;
         xhat = (xhat - f->s->t) * f->s->r;
-        of_g->lanes[0][i] = of_g->lanes[0][i] + g;
-        of_g->lanes[1][i] = of_g->lanes[1][i] + g * xhat;
-        of_dy->lanes[0][i] = of_dy->lanes[0][i] + dy;
-        of_dy->lanes[1][i] = of_dy->lanes[1][i] + dy * xhat;
+        of_g->lanes[0][lane + i] = of_g->lanes[0][lane + i] + g;
+        of_g->lanes[1][lane + i] = of_g->lanes[1][lane + i] + g * xhat;
+        of_dy->lanes[0][lane + i] = of_dy->lanes[0][lane + i] + dy;
+        of_dy->lanes[1][lane + i] = of_dy->lanes[1][lane + i] + dy * xhat;
     }
-    next_few(of_g, n);
-    next_few(of_dy, n);
+    lnorm_next_runs(of_g, n);
+    lnorm_next_runs(of_dy, n);
 }
 
-void lnorm_add_terms(const lnorm_loops *loops, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
-    ln_terms rest = *f;
-    for (;;) {
-        const int64_t done = loops->sum_terms(0, &rest, of_g, of_dy);
-        int64_t few = rest.n - done;
-        if (few == 0)
-            break;
-        few = few < of_g->left ? few : of_g->left;
-        few = few < of_dy->left ? few : of_dy->left;
-        add_few(&rest, done, few, of_g, of_dy);
-        rest.x += done + few;
-        rest.dy += done + few;
-        rest.weight += rest.weight_step * (done + few);
-        rest.n -= done + few;
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The lanes are those of g's blocks. Those of dy's begin in any lane: a fold adds lanes at a distance of 8, 4, 2 and 1, in
+ * a circle, and gives the same sum wherever the circle begins. */
+void lnorm_add_terms(const lnorm_loops *loops, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
+    while (f->n > 0) {
+        const int lane = (int)(-of_g->left & (LNORM_LANES - 1));
+        int64_t n = lane ? 0 : loops->sum_terms(0, f, of_g, of_dy);
+        next_terms(of_g);
+        next_terms(of_dy);
+        if (n == 0) {
+            n = least(least(f->n, LNORM_LANES - lane), least(of_g->left, of_dy->left));
+            add_few(f, (int)n, lane, of_g, of_dy);
+        }
+        ln_terms_on(f, n);
     }
-    next_terms(of_g);
-    next_terms(of_dy);
 }
 
 ln_pair lnorm_end_terms(ln_term_sums *sums) {
-    if (sums->left != sums->whole) {
-        turn_lanes(sums, sums->left % LNORM_LANES);
+    if (sums->left != sums->whole)
         fold_terms(sums);
-    }
     return ln_total_of(&sums->tree);
 }
 

@@ -67,12 +67,6 @@ static void ln_set_weight(const ln_bundle *b, int weighted, const ln_walk *walk,
     }
 }
 
-void lnorm_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f) {
-    f->s = s;
-    if (b->problem->fast)
-        f->form = ln_fast_form_of(s);
-}
-
 /* -- The fast arithmetic of groups that are not regular ------------------------------------------------------------ */
 
 static float ln_irregular_g(const ln_terms *f, int64_t i) {
@@ -106,31 +100,19 @@ void lnorm_fast_products(const ln_bundle *b, const ln_terms *f, float term[LNORM
 
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
 
-/* Of a group that is not regular, or far: without elements that continue a run. */
-static void ln_irregular_sums(const ln_bundle *b, const ln_terms *f, ln_term_sums *to) {
+void lnorm_irregular_sums(const ln_bundle *b, const ln_terms *f, int64_t n, ln_term_sums *to) {
     float g[LNORM_BLOCK], product[LNORM_BLOCK];
     ln_terms of_g = *f;
     ln_block_sum sum, second;
     for (int64_t i = 0; i < LNORM_BLOCK; i++)
-        g[i] = i < f->n ? ln_irregular_g(f, i) : 0.0f;
+        g[i] = i < n ? ln_irregular_g(f, i) : 0.0f;
     of_g.dy = g;
+    of_g.n = n;
     lnorm_fast_products(b, &of_g, product);
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, f->n, 0.0, 0, &sum);
-    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, f->n, 0.0, 0, &second);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)g, n, 0.0, 0, &sum);
+    b->loops->sum_block(LNORM_ELEMENT_F32, LN_SUM_RUNS, (const char *)product, n, 0.0, 0, &second);
     memcpy(sum.run[1], second.run[0], sizeof second.run[0]);
     b->loops->add_run(to->lanes[0], sum.run[0]);
-}
-
-void lnorm_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
-    if (!b->problem->fast) {
-        lnorm_add_terms(b->loops, f, of_g, of_dy);
-        return;
-    }
-    if (!f->form.regular || ln_fast_is_far(&f->form))
-        ln_irregular_sums(b, f, of_g);
-    else
-        b->loops->sum_terms(1, f, of_g, NULL);
-    lnorm_next_run(of_g);
 }
 
 /* A block of dy alone. */
@@ -139,7 +121,7 @@ static void ln_sum_of_dy(const ln_bundle *b, const char *dy, int64_t n, ln_term_
     b->loops->sum_block(ln_element_of(b, LNORM_DY), b->problem->fast ? LN_SUM_RUNS : LN_SUM_OF_X, dy, n, 0.0, 0, &sum);
     if (b->problem->fast) {
         b->loops->add_run(to->lanes[0], sum.run[0]);
-        lnorm_next_run(to);
+        lnorm_next_runs(to, LNORM_BLOCK);
     } else {
         ln_push_pair(&to->tree, sum.pair);
     }
@@ -178,17 +160,6 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
 }
 
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
-
-/* In the fast arithmetic numbers in f32. */
-void lnorm_set_means(const ln_bundle *b, ln_pair sum, ln_record *s) {
-    const double count = (double)b->space->count;
-    s->c1 = b->problem->center ? sum.a / count : 0.0; /* g - 0.0 is g */
-    s->c2 = sum.b / count;
-    if (b->problem->fast) {
-        s->c1 = (double)(float)s->c1;
-        s->c2 = (double)(float)s->c2;
-    }
-}
 
 static void ln_fast_dx_of(const ln_bundle *b, const ln_terms *f, float *dx) {
     if (f->form.regular)
@@ -283,6 +254,13 @@ void lnorm_groups_backward(const ln_bundle *b, ln_record *s) {
 }
 
 /* -- Everything of a group ---------------------------------------------------------------------------------------- */
+
+void lnorm_put_entry(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
+                     ln_pair partial) {
+    ln_bundle part = *b;
+    ln_set_base(&part, &b->problem->group, group, &job->each, each);
+    lnorm_put_partial(&part, job, group + lane, each, lane, partial);
+}
 
 /* The sums of dy and (where dweight is wanted) dy*xhat over every lane's partials; the last of them in `sum`. */
 static void ln_groups_partials(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, const ln_record *s,

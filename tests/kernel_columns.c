@@ -265,6 +265,61 @@ void test_channels_backward(void **state) {
                                                 (i + k + (size_t)fast) % 3 == 0, fast);
 }
 
+/* Gradients where channels come first: runs of `length` elements. dweight and dbias are f64, which shows the order of
+ * sums; dx shows it where large numbers that cancel leave what was lost between them. */
+static void check_runs_backward(lnorm_kind kind, int64_t samples, int64_t channels, int64_t length, int wild,
+                                int fast) {
+    static const int order[3] = {0, 1, 2};
+    const int64_t shape[3] = {samples, 2 * channels, length};
+    const lnorm_dtype f64 = LNORM_F64;
+    kernel_case c;
+    case_begin(&c, (uint64_t)(((samples * 100 + channels) * 10 + (int)kind) * 10000 + length), kind, LNORM_BACKWARD);
+    c.op.groups = 2;
+    c.op.arithmetic = fast ? LNORM_FAST : LNORM_ACCURATE;
+    c.op.accumulate = roll_one_in(&c.d, 3);
+    c.op.weight_offset = roll_one_in(&c.d, 4);
+    add_in_order(&c, LNORM_X, dtypes[roll_one_in(&c.d, 2) ? 0 : roll_below(&c.d, 3)], 3, shape, order,
+                 roll_below(&c.d, 2) * 7);
+    case_fill(&c, LNORM_X, (int)roll_below(&c.d, 2), wild);
+    add_in_order(&c, LNORM_DY, dtypes[roll_one_in(&c.d, 2) ? 0 : roll_below(&c.d, 3)], 3, shape, order, 0);
+    case_fill(&c, LNORM_DY, (int)roll_below(&c.d, 2), wild);
+    for (int64_t i = 0; i < length && !wild && c.at[LNORM_DY].tensor.dtype.bits == 32; i += 8) {
+        case_set(&c, LNORM_DY, i, 0x1p50);
+        case_set(&c, LNORM_DY, length - 1 - i, -0x1p50);
+    }
+    for (int i = 0; i < 3; i++) {
+        static const enum lnorm_operand operands[3] = {LNORM_WEIGHT, LNORM_DWEIGHT, LNORM_DBIAS};
+        if (roll_one_in(&c.d, 4))
+            continue;
+        case_add(&c, operands[i], i ? f64 : dtypes[roll_below(&c.d, 3)], 1, &shape[1], LAYOUT_SCATTERED);
+        case_fill_flavour(&c, operands[i], 0);
+    }
+    if (roll_one_in(&c.d, 3))
+        case_alias(&c, LNORM_DX, roll_one_in(&c.d, 2) ? LNORM_X : LNORM_DY);
+    else if (!roll_one_in(&c.d, 4) || (!case_has(&c, LNORM_DWEIGHT) && !case_has(&c, LNORM_DBIAS)))
+        add_in_order(&c, LNORM_DX, roll_one_in(&c.d, 8) ? f64 : dtypes[roll_below(&c.d, 3)], 3, shape, order,
+                     roll_below(&c.d, 2) * 5);
+    case_expect(&c);
+    if (!case_agrees_everywhere(&c, &lnorm_engine_general))
+        fail_msg("kind %d, fast %d, %lld x %lld x %lld", (int)kind, fast, (long long)shape[0], (long long)shape[1],
+                 (long long)length);
+    case_end(&c);
+}
+
+/* Runs around lanes, blocks, and what is added at once; blocks that two and more of them share. */
+void test_runs_backward(void **state) {
+    static const int64_t lengths[] = {2, 9, 16, 31, 49, 100, 196, 256, 300, 519, 784, 1025, 2100};
+    static const lnorm_kind kinds[3] = {LNORM_GROUP_NORM, LNORM_BATCH_NORM, LNORM_INSTANCE_NORM};
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int64_t channels = 1; channels <= 7; channels += 3)
+            for (int64_t samples = 1; samples <= 3; samples += 2)
+                for (int kind = 0; kind < 3; kind++)
+                    for (int fast = 0; fast < 2; fast++)
+                        check_runs_backward(kinds[kind], samples, channels, lengths[i],
+                                            (i + (size_t)channels + (size_t)fast) % 5 == 0, fast);
+}
+
 /* A plane of several windows, with more blocks in a line of columns than are kept at once. */
 void test_channels_many_rows(void **state) {
     static const int64_t sizes[2][4] = {{3, 1, 1, 60000}, {2, 9, 1, 40000}};

@@ -53,8 +53,8 @@ typedef struct ln_block_order {
     int runs;
 } ln_block_order;
 
-/* The sums of terms that come one after the other, a pair of them, and the lanes of the block that is not complete yet:
- * the first is the next element's. Loops leave blocks that they complete in `block`. */
+/* The sums of terms that come one after the other, a pair of them, and the lanes of the block that is not complete yet.
+ * Loops leave blocks that they complete in `block`. */
 enum { LN_TERMS = 1 << 10, LN_TERM_BLOCKS = LN_TERMS / LNORM_BLOCK + 2 };
 typedef struct ln_term_sums {
     ln_tree_pair tree;
@@ -93,8 +93,16 @@ typedef struct ln_terms {
     const ln_record *s;      /* statistics, and for dx the means of its gradients */
     ln_fast_form form;       /* the same, in the fast arithmetic */
     const char *soon[2];     /* what will be needed soon: dx asks for both as it goes on */
-    int64_t soon_step[2];    /* bytes of LNORM_LANES elements of it; or 0, with any address: there is nothing */
+    int64_t soon_size[2];    /* of its elements; or 0, with any address: there is nothing */
 } ln_terms;
+
+static inline void ln_terms_on(ln_terms *f, int64_t n) {
+    f->x += n;
+    f->dy += n;
+    f->weight += f->weight_step * n;
+    f->weight_f32 += f->weight_step * n;
+    f->n -= n;
+}
 
 static inline int64_t ln_element_size(enum lnorm_element element) {
     return element == LNORM_ELEMENT_F64 ? 8 : element == LNORM_ELEMENT_F32 ? 4 : 2;
@@ -339,10 +347,10 @@ void lnorm_next_block(const lnorm_loops *loops, ln_block_order *order, enum ln_s
 
 ln_pair lnorm_end_blocks(ln_block_order *order);
 
-/* Sums of terms: a run is in the lanes (fast), or terms are added. */
+/* Sums of terms: runs of n elements are in the lanes (fast), or terms are added. */
 void lnorm_begin_terms(ln_term_sums *sums, int fast);
-void lnorm_next_run(ln_term_sums *sums);
-void lnorm_add_terms(const lnorm_loops *loops, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
+void lnorm_next_runs(ln_term_sums *sums, int64_t n);
+void lnorm_add_terms(const lnorm_loops *loops, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
 ln_pair lnorm_end_terms(ln_term_sums *sums);
 
 /* -- Groups (general_groups.c, general_backward.c), affine gradients (general_affine.c) ---------------------------- */
@@ -374,6 +382,10 @@ void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int
 void lnorm_put_partial(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
                        ln_pair partial);
 
+/* The same where `b` stands at the group. */
+void lnorm_put_entry(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, int64_t each, int lane,
+                     ln_pair partial);
+
 /* Elements that go at once: a block, or several if they are whole and lie together in x. */
 int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left);
 
@@ -386,8 +398,11 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
 int lnorm_in_runs(const lnorm_problem *problem, const lnorm_affine_job *job);
 void lnorm_runs_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s);
 
-/* Terms as the loops add them; in the fast arithmetic also of groups that are not regular. */
-void lnorm_sum_of_terms(const ln_bundle *b, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
+/* All of the terms are added; in the fast arithmetic also of groups that are not regular. `f` ends behind them. */
+void lnorm_sum_of_terms(const ln_bundle *b, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
+
+/* A run of n terms of a group that is not regular, or far: without elements that continue it. */
+void lnorm_irregular_sums(const ln_bundle *b, const ln_terms *f, int64_t n, ln_term_sums *to);
 
 void lnorm_set_statistics(const ln_bundle *b, const ln_record *s, ln_terms *f);
 

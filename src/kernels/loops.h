@@ -42,9 +42,10 @@ struct lnorm_loops {
     void (*apply)(double *x, const ln_record *s, const double *weight, const double *bias, int64_t columns, int64_t n);
     void (*apply_fast)(float *x, const ln_fast_form *form, const float *weight, const float *bias, int64_t columns,
                        int64_t n);
-    /* Gradients; in the fast arithmetic of groups that are regular. A run of g and g*xhat (fast); or g and g*xhat, dy
-     * and dy*xhat, at most LN_TERMS of them: how many of them it was, the rest being fewer than LNORM_LANES to an end. dx
-     * in f32 or (accurate only) f64; dy*xhat in f32. */
+    /* Gradients; in the fast arithmetic of groups that are regular. Sums of g and g*xhat, in the accurate arithmetic also
+     * of dy and dy*xhat, of how many terms it was: at most to the end of a block, in the accurate arithmetic of LN_TERMS
+     * at most without the last, fewer than LNORM_LANES to the end of either sum's. dx in f32 or (accurate only) f64;
+     * dy*xhat in f32. */
     int64_t (*sum_terms)(int fast, const ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
     void (*dx_terms)(int fast, enum lnorm_element element, const ln_terms *f, void *dx);
     void (*fast_products)(const ln_terms *f, float *term);

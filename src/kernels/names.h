@@ -541,6 +541,8 @@
 #define ln_weight_at LNORM_ISA_NAME(ln_weight_at)
 #define ln_two_terms LNORM_ISA_NAME(ln_two_terms)
 #define ln_four_terms LNORM_ISA_NAME(ln_four_terms)
+#define ln_add_wide LNORM_ISA_NAME(ln_add_wide)
+#define ln_run_of_terms LNORM_ISA_NAME(ln_run_of_terms)
 #define ln_sum_fast_terms LNORM_ISA_NAME(ln_sum_fast_terms)
 #define ln_sum_terms LNORM_ISA_NAME(ln_sum_terms)
 #define ln_ask_for_more LNORM_ISA_NAME(ln_ask_for_more)
