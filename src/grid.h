@@ -15,8 +15,8 @@ static inline int64_t lnorm_parts(int64_t count, int64_t each) {
     return count / each + (count % each != 0);
 }
 
-/* Tasks of at most about LNORM_TASK_ELEMENTS elements, of a multiple of `unit` items, as equal as that allows. A few are
- * made 2^k, which go evenly into 2^j threads; where there are many it does not show, and each costs its beginning. */
+/* Tasks of at most about LNORM_TASK_ELEMENTS elements, of a multiple of `unit` items, as equal as that allows. A few
+ * are made 2^k, which go evenly into 2^j threads; where there are many it does not show, and each has a cost. */
 static inline lnorm_grid lnorm_grid_of(int64_t count, int64_t elements_per_item, int64_t unit) {
     const int few = 16;
     int64_t items = LNORM_TASK_ELEMENTS / (elements_per_item > 0 ? elements_per_item : 1), tasks;

@@ -79,7 +79,8 @@ PyObject *get_num_threads(PyObject *module, PyObject *none);
 
 /* ---- openmp.c ---------------------------------------------------------------------------------------------------- */
 
-/* Fills the executor that runs tasks on so many threads of the runtime; 0 where there is none. */
+/* Fills the executor that runs tasks on so many threads of the runtime, or leaves it without a function where the
+ * calling thread had better work alone. 0 where there is no runtime. */
 int openmp_executor(int64_t threads, lnorm_executor *executor);
 
 PyObject *set_openmp(PyObject *module, PyObject *const *arguments, Py_ssize_t given);

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -14,11 +15,19 @@ import lnorm.torch as ours
 from lnorm import _core
 from lnorm.torch import _openmp
 
-FOUND = _openmp.addresses()
+FOUND, EVER = _openmp.addresses(), 2**62
 needs_runtime = pytest.mark.skipif(FOUND == (0, 0), reason="PyTorch has no OpenMP runtime here that lnorm can find")
 REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
 THREAD_NUM = ctypes.CFUNCTYPE(ctypes.c_int)
+
+
+@pytest.fixture(autouse=True)
+def patient():
+    """Otherwise on a busy machine most would be computed alone."""
+    _core.set_openmp(*FOUND, EVER)
+    yield
+    _core.set_openmp(*FOUND, _openmp.PATIENCE)
 
 
 @contextlib.contextmanager
@@ -32,13 +41,13 @@ def threads(count):
 
 
 @contextlib.contextmanager
-def runtime(parallel, thread_num):
+def runtime(parallel, thread_num, patience=EVER):
     address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
-    _core.set_openmp(*(address(function) if function else 0 for function in (parallel, thread_num)))
+    _core.set_openmp(*(address(function) if function else 0 for function in (parallel, thread_num)), patience)
     try:
         yield
     finally:
-        _core.set_openmp(*FOUND)
+        _core.set_openmp(*FOUND, EVER)
 
 
 class Team:
@@ -127,6 +136,25 @@ def test_small_norms_and_one_thread_do_without():
         with threads(1):
             ours.layer_norm(torch.randn(300, 1000), (1000,))
     assert team.asked == []
+
+
+def test_calls_do_without_threads_that_do_not_come():
+    """For ten times as long as one has waited for them."""
+    class Late(Team):
+        def run(self, *arguments):
+            super().run(*arguments)
+            time.sleep(0.1)
+
+    team, x = Late(2), torch.randn(300, 500)
+    with threads(2), runtime(team.parallel, team.thread_num, 50_000_000):
+        due = ours.layer_norm(x, (500,))
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            assert torch.equal(ours.layer_norm(x, (500,)), due) and team.asked == [2]
+        end = time.monotonic() + 60
+        while team.asked == [2] and time.monotonic() < end:
+            ours.layer_norm(x, (500,))
+    assert team.asked == [2, 2]
 
 
 @needs_runtime

@@ -7,7 +7,7 @@ import torch
 
 from .. import _core
 from ._arithmetic import is_fast
-from ._openmp import addresses
+from ._openmp import PATIENCE, addresses
 
 KINDS = {"layer": _core.LAYER_NORM, "rms": _core.RMS_NORM, "group": _core.GROUP_NORM,
          "batch": _core.BATCH_NORM}
@@ -22,7 +22,7 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 # How many threads work at a norm: as many as at PyTorch's own operators. (No bit depends on it.)
 threads = torch.get_num_threads
-_core.set_openmp(*addresses())
+_core.set_openmp(*addresses(), PATIENCE)
 
 # Inductor's way to a new tensor, which goes past the dispatcher and takes half the time of empty_like.
 try:
