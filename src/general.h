@@ -13,6 +13,7 @@
 
 enum {
     LNORM_BUNDLE = 16,          /* groups, or affine entries, worked on side by side: a line of the cache in f32 */
+    LN_CHANNEL_RUNS = 8,        /* runs of elements with one weight and bias that go together (bundle.h) */
     LNORM_STRIP_DOUBLES = 1024, /* column sums on the stack, for each gradient: 8 KiB */
     LNORM_STRIP_MAX = 128       /* columns of a strip at most, so that short rows still make tasks */
 };
@@ -65,10 +66,6 @@ static inline int64_t lnorm_affine_tasks(const lnorm_problem *problem, const lno
     if (job->strip)
         return job->fixed.count * lnorm_parts(problem->element.count, job->strip);
     return lnorm_grid_tasks(lnorm_grid_of_entries(problem, job));
-}
-
-static inline lnorm_grid lnorm_grid_of_groups(const lnorm_problem *problem) {
-    return lnorm_grid_of_bundles(problem, &problem->group, &problem->element, problem->element.count);
 }
 
 #endif

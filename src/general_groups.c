@@ -204,12 +204,13 @@ static double ln_run_affine(const ln_bundle *b, enum lnorm_operand operand, int6
     return value;
 }
 
-/* n elements of every lane, from where the walk stands. */
+/* n elements of every lane, from where the walk stands. Where x has been read for its statistics, the next groups' is
+ * asked for; else the next run, which is likely to follow. */
 static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_record *s, const ln_fast_form *form,
                          int64_t n) {
     static const enum lnorm_operand operand[4] = {LNORM_X, LNORM_Y, LNORM_WEIGHT, LNORM_BIAS};
     const ln_bundle *b = some->b;
-    const int64_t size = ln_size_of(b, LNORM_X);
+    const int64_t size = ln_size_of(b, LNORM_X), ahead = b->problem->statistics == LNORM_COMPUTED ? b->soon[0] : n;
     int64_t at[4], stride[4];
     for (int k = 0; k < 4; k++) {
         at[k] = lnorm_has(b->problem, operand[k]) ? ln_offset_at(b, operand[k], walk) : 0;
@@ -218,7 +219,7 @@ static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_recor
     for (int lane = 0; lane < b->lanes; lane++) {
         ln_channel_run *run = &some->run[some->count];
         run->x = b->data->at[LNORM_X] + at[0] * size;
-        run->next = run->x + b->soon[0] * size;
+        run->next = run->x + ahead * size;
         run->y = b->data->at[LNORM_Y] + at[1] * size;
         run->n = n;
         run->s = &s[lane];

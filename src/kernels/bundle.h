@@ -28,9 +28,8 @@ typedef struct ln_bundle {
 } ln_bundle;
 
 enum {
-    LN_AHEAD = 16,            /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
-    LN_STAGE_BYTES = 1 << 11, /* of finished results, on their way past the caches */
-    LN_CHANNEL_RUNS = 8       /* that go together */
+    LN_AHEAD = 16,           /* steps of a run that memory is asked for ahead of time: wide strides surprise hardware */
+    LN_STAGE_BYTES = 1 << 11 /* of finished results, on their way past the caches */
 };
 
 /* Sums of x over a group's elements. */
