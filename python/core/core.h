@@ -11,6 +11,7 @@
  *   norm.c        layer_norm, rms_norm and their gradients: the short way to the library
  *   tensors.c     norms of PyTorch's tensors: the short way to the library
  *   outputs.c     new tensors for the results
+ *   saved.c       statistics that the gradients need not compute
  *   eager.c       which calls take it, and autograd's record of them
  *   explain.c     the drawings of the program's `explain`
  *   module.c      the module
@@ -111,7 +112,7 @@ int run_plan_by(const lnorm_plan *plan, lnorm_io *io, int64_t elements, workers 
 /* ---- plans.c ----------------------------------------------------------------------------------------------------- */
 
 /* run_operation where all tensors are row-major, x and each other of its shape have so many elements, and an op's
- * normalized_shape is known to fit. Its messages say less. */
+ * normalized_shape is known to fit. */
 int run_dense_operation(const lnorm_op *op, lnorm_io *io, int64_t elements, workers who);
 
 /* ---- arrays.c ---------------------------------------------------------------------------------------------------- */
@@ -176,6 +177,10 @@ int is_row_major_tensor(PyObject *object);
 /* *where, a new reference in place of the one before. */
 void keep(PyObject **where, PyObject *object);
 
+/* tensor_norm, of `count` tensors. Where they are worth it, *statistics is a tensor that tensor_norm_backward can do
+ * with in place of computing them; otherwise it is left as it is. */
+PyObject *norm_and_statistics(PyObject *const *tensors, Py_ssize_t count, PyObject *how, PyObject **statistics);
+
 /* ---- outputs.c --------------------------------------------------------------------------------------------------- */
 
 /* The function that makes a tensor of (shape, strides, dtype), and the dtypes of enum element, a tuple. */
@@ -183,6 +188,14 @@ void set_outputs(PyObject *function, PyObject *of_elements);
 
 /* An uninitialised tensor of the shape, strides and element type of a dense one. NULL and an exception. */
 PyObject *new_tensor(const lnorm_tensor *like, enum element element);
+
+/* ---- saved.c ----------------------------------------------------------------------------------------------------- */
+
+/* How many f64 the forward pass of a norm saves for the gradients: each row's rstd, then layer norm's means. 0: none. */
+int64_t statistics_to_save(const lnorm_op *op, const lnorm_tensor *x, int64_t elements);
+
+/* Whether gradients by these have the bits of gradients that compute them. mean: NULL for RMS norm. */
+int statistics_are_exact(const double *rstd, const double *mean, int64_t rows, double eps);
 
 /* ---- eager.c ----------------------------------------------------------------------------------------------------- */
 

@@ -98,30 +98,42 @@ const char tensor_norm_forward_doc[] =
 
 /* What the gradients are computed from. Each tensor more costs as much as a short row: of the bias nothing counts but
  * shape and type, which are the weight's. Running statistics, of which there is a momentum, are not operands. */
-static PyObject *to_be_saved(PyObject *const *tensors, Py_ssize_t count, PyObject *how) {
+static PyObject *to_be_saved(PyObject *const *tensors, Py_ssize_t count, PyObject *how, PyObject *statistics) {
     PyObject *all[5] = {NULL};
     for (Py_ssize_t i = 0; i < count; i++)
         all[i] = tensors[i];
     if (all[1] != Py_None)
         all[2] = Py_None;
-    return tuple_of(all, PyTuple_GetItem(how, MOMENTUM) == Py_None ? count : 3);
+    if (PyTuple_GetItem(how, MOMENTUM) != Py_None)
+        count = 3;
+    if (statistics)
+        all[count++] = statistics;
+    return tuple_of(all, count);
 }
 
 /* `to_save` is what ctx.save_for_backward sets. */
+static int save(PyObject *ctx, PyObject *const *tensors, Py_ssize_t count, PyObject *how, PyObject *statistics) {
+    PyObject *saved = to_be_saved(tensors, count, how, statistics);
+    int status = !saved || PyObject_SetAttr(ctx, to_save, saved) || PyObject_SetAttr(ctx, how_name, how) ? -1 : 0;
+    Py_DecRef(saved);
+    return status;
+}
+
 PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     enum { CTX, FIRST, HOW = 4, STATISTICS, ALL = 7 };
-    PyObject *tensors[5] = {NULL}, *saved, *y = NULL;
+    PyObject *tensors[5] = {NULL}, *statistics = NULL, *y;
     Py_ssize_t count = given - 2;
     (void)module;
     if (given != ALL && check_count(given, STATISTICS, "tensor_norm_forward"))
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
         tensors[i] = arguments[FIRST + i < HOW ? FIRST + i : FIRST + i + 1];
-    saved = to_be_saved(tensors, count, arguments[HOW]);
-    if (saved && !PyObject_SetAttr(arguments[CTX], to_save, saved) &&
-        !PyObject_SetAttr(arguments[CTX], how_name, arguments[HOW]))
-        y = computed(tensors, count, arguments[HOW]);
-    Py_DecRef(saved);
+    y = norm_and_statistics(tensors, count, arguments[HOW], &statistics);
+    if (y && save(arguments[CTX], tensors, count, arguments[HOW], statistics)) {
+        Py_DecRef(y);
+        y = NULL;
+    }
+    Py_DecRef(statistics);
     return y;
 }
 

@@ -114,7 +114,7 @@ enum { KIND, SHAPE, EPS, FAST, MOMENTUM, HOW_MEMBERS };
 /* A call under way: objects as they came, tensors as they lie, and the operation for lnorm_execute. */
 typedef struct tensor_call {
     PyObject *objects[TENSORS], *how[HOW_MEMBERS];
-    lnorm_tensor x, weight, bias, mean, variance, dy, outputs[3];
+    lnorm_tensor x, weight, bias, mean, variance, dy, outputs[3], rstd;
     lnorm_op op;
     lnorm_io io;
     int64_t elements;
@@ -274,6 +274,53 @@ static PyObject *nothing(void) {
     return Py_None;
 }
 
+static void *address(const lnorm_tensor *tensor) {
+    return tensor ? (char *)tensor->data + tensor->byte_offset : NULL;
+}
+
+/* Mean and rstd of a call, `count` numbers in a tensor: those of all rows' rstd first. */
+static void place_statistics(tensor_call *c, double *at, int64_t count) {
+    const int32_t ndim = c->x.ndim - c->op.normalized_ndim;
+    c->rstd = lnorm_dense(at, LNORM_F64, ndim, c->x.shape);
+    c->io.rstd = &c->rstd;
+    if (c->op.kind == LNORM_RMS_NORM)
+        return;
+    c->mean = lnorm_dense(at + count / 2, LNORM_F64, ndim, c->x.shape);
+    c->io.mean = &c->mean;
+}
+
+/* A new tensor of the statistics that are worth saving; NULL: none, or an exception. */
+static PyObject *new_statistics(tensor_call *c) {
+    const int64_t count = statistics_to_save(&c->op, &c->x, c->elements);
+    const lnorm_tensor like = lnorm_dense(NULL, LNORM_F64, 1, &count);
+    lnorm_tensor made;
+    PyObject *statistics = count ? new_tensor(&like, F64) : NULL;
+    if (!statistics)
+        return NULL;
+    if (describe_tensor(statistics, &made)) {
+        Py_DecRef(statistics);
+        return NULL;
+    }
+    place_statistics(c, address(&made), count);
+    return statistics;
+}
+
+/* Statistics of a forward pass are used where they change no bit. They may be anything: whoever looks after what
+ * autograd saves may have put another tensor in their place. */
+static void use_statistics(tensor_call *c, PyObject *statistics) {
+    const int64_t count = statistics_to_save(&c->op, &c->x, c->elements);
+    const int centred = c->op.kind == LNORM_LAYER_NORM;
+    lnorm_tensor given;
+    double *rstd;
+    if (!count || !read_dense(statistics, &given) || element_of(&given) != F64 || count_elements(&given) != count)
+        return;
+    rstd = address(&given);
+    if (!statistics_are_exact(rstd, centred ? rstd + count / 2 : NULL, centred ? count / 2 : count, c->op.eps))
+        return;
+    place_statistics(c, rstd, count);
+    c->op.statistics = LNORM_SAVED;
+}
+
 /* The i-th output, described in *in_io. */
 static PyObject *new_output(tensor_call *c, int i, const lnorm_tensor *like, const lnorm_tensor **in_io) {
     PyObject *output = new_tensor(like, (enum element)element_of(like));
@@ -283,10 +330,6 @@ static PyObject *new_output(tensor_call *c, int i, const lnorm_tensor *like, con
     }
     *in_io = &c->outputs[i];
     return output;
-}
-
-static void *address(const lnorm_tensor *tensor) {
-    return tensor ? (char *)tensor->data + tensor->byte_offset : NULL;
 }
 
 static int run_level1(const tensor_call *c) {
@@ -323,7 +366,7 @@ static int run(tensor_call *c) {
     int64_t threads;
     if (read_threads(c, &threads))
         return -1;
-    if (threads == 1 && rows && c->one_element && c->op.arithmetic == LNORM_ACCURATE)
+    if (threads == 1 && rows && c->one_element && c->op.arithmetic == LNORM_ACCURATE && !c->io.rstd)
         return run_level1(c);
     return run_dense_operation(&c->op, &c->io, c->elements, (workers){threads, 1});
 }
@@ -353,15 +396,21 @@ const char tensor_norm_doc[] =
     "be used where momentum is None, to be updated otherwise.";
 
 PyObject *tensor_norm(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    tensor_call c;
-    PyObject *y;
     (void)module;
     if (given < 1)
         return check_count(given, 1 + MEAN, "tensor_norm"), NULL;
-    if (!read_call(&c, LNORM_FORWARD, arguments + 1, given - 1, arguments[0]))
+    return norm_and_statistics(arguments + 1, given - 1, arguments[0], NULL);
+}
+
+PyObject *norm_and_statistics(PyObject *const *tensors, Py_ssize_t count, PyObject *how, PyObject **statistics) {
+    tensor_call c;
+    PyObject *y;
+    if (!read_call(&c, LNORM_FORWARD, tensors, count, how))
         return nothing();
     y = new_output(&c, 0, &c.x, &c.io.y);
-    if (!y || run(&c))
+    if (statistics && y)
+        *statistics = new_statistics(&c);
+    if (!y || PyErr_Occurred() || run(&c))
         return left_to_caller(y);
     if (tell_written(&c)) {
         Py_DecRef(y);
@@ -390,26 +439,30 @@ static Py_ssize_t members(PyObject *tuple, PyObject **into) {
 
 const char tensor_norm_backward_doc[] =
     "tensor_norm_backward(tensors, how, dy, mask, /)\n--\n\n"
-    "tensors: a tuple (x, weight, bias) or (x, weight, bias, mean, variance).\n\n"
+    "tensors: a tuple (x, weight, bias), (x, weight, bias, mean, variance), or (x, weight, bias, statistics) with the\n"
+    "fourth tensor that a recorded forward pass has saved: it may spare time, and changes no bit.\n\n"
     "A tuple as long as the tuple mask: dx, dweight and dbias, each None where mask has False for it, then None. None\n"
     "as tensor_norm. Of bias the shape and type count, of which weight tells where it is None. Nothing is updated,\n"
     "whatever the momentum.";
 
 PyObject *tensor_norm_backward(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
-    enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS };
+    enum { TENSORS_GIVEN, HOW, DY, MASK, ARGUMENTS, WITH_STATISTICS = MEAN + 1 };
     tensor_call c;
     const lnorm_tensor **in_io[3] = {&c.io.dx, &c.io.dweight, &c.io.dbias}, *like[3];
     PyObject *result, *mask, *tensors[TENSORS];
-    Py_ssize_t count;
+    Py_ssize_t count, operands;
     (void)module;
     if (check_count(given, ARGUMENTS, "tensor_norm_backward"))
         return NULL;
     mask = arguments[MASK];
     count = PyTuple_Check(mask) ? PyTuple_Size(mask) : 0;
+    operands = members(arguments[TENSORS_GIVEN], tensors);
     if (count < 3 ||
-        !read_call(&c, LNORM_BACKWARD, tensors, members(arguments[TENSORS_GIVEN], tensors), arguments[HOW]) ||
+        !read_call(&c, LNORM_BACKWARD, tensors, operands == WITH_STATISTICS ? MEAN : operands, arguments[HOW]) ||
         !read_dy(&c, arguments[DY]))
         return nothing();
+    if (operands == WITH_STATISTICS)
+        use_statistics(&c, tensors[MEAN]);
     like[X] = c.io.x;
     like[WEIGHT] = c.io.weight;
     like[BIAS] = c.io.bias ? c.io.bias : c.io.weight;

@@ -141,6 +141,8 @@ class TensorNorm(Function):
         """Through the dispatcher, of whatever dy, and differentiable."""
         (code, shape, eps, fast, _), mask = ctx.how, ctx.needs_input_grad
         x, weight, bias, *constants = ctx.saved_tensors
+        if len(constants) == 1:  # statistics, which only spare time
+            constants = ()
         extent = len(shape) if isinstance(shape, tuple) else shape or 0
         bias_like = weight if bias is None and mask[2] else bias
         found = norm_backward(dy, x, weight, bias_like, _compute.KIND_OF[code], extent, eps, fast, mask[:3], *constants)
