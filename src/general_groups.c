@@ -28,16 +28,22 @@ static void ln_sum_lanes(const ln_bundle *b, const ln_record *s, enum ln_sum_of 
     int64_t count = b->space->count, size = ln_element_size(element);
     for (int lane = 0; lane < b->lanes; lane++)
         lnorm_begin_blocks(&order[lane]);
-    for (int64_t first = 0, n; first < count; first += n) {
+    for (int64_t first = 0, n, each; first < count; first += n) {
         n = lnorm_piece(b, &walk, count - first);
         lnorm_gather(b, LNORM_X, &walk, n, &x);
         const int64_t soon = b->soon[0] && b->problem->pass == LNORM_BACKWARD ? 0 : n; /* else x has been asked for */
         for (int lane = 0; lane < b->lanes; lane++)
-            for (int64_t i = 0; i < n; i += LNORM_BLOCK) {
-                ln_block_sum sum;
-                b->loops->sum_block(element, what, x.at[lane] + i * size, ln_block_length(n, i),
+            for (int64_t i = 0; i < n; i += each) {
+                union {
+                    ln_block_sum run;
+                    ln_pair pair[2];
+                } sum;
+                each = what == LN_SUM_OF_X && n - i >= 2 * LNORM_BLOCK ? 2 * LNORM_BLOCK : ln_block_length(n, i);
+                b->loops->sum_block(element, what, x.at[lane] + i * size, each,
                                     what == LN_SUM_SHIFTED_X ? s[lane].c : 0.0, (soon - i) * size, &sum);
                 lnorm_next_block(b->loops, &order[lane], what, &sum);
+                if (each > LNORM_BLOCK)
+                    lnorm_next_block(b->loops, &order[lane], what, &sum.pair[1]);
             }
         ln_walk_on(&walk, n);
     }

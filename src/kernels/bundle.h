@@ -130,23 +130,19 @@ static inline void ln_coordinates(const lnorm_problem *problem, const lnorm_spac
         at[space->axis[i]] = index % problem->extent[space->axis[i]];
 }
 
-static inline int64_t ln_offset_of(const lnorm_space *space, const int64_t *at, const int64_t *stride) {
-    int64_t offset = 0;
-    for (int i = 0; i < space->axes; i++)
-        offset += at[space->axis[i]] * stride[space->axis[i]];
-    return offset;
-}
-
 /* The bases at index i of `first` and index j of `second`, sets of axes without a common one. */
 static inline void ln_set_base(ln_bundle *b, const lnorm_space *first, int64_t i, const lnorm_space *second,
                                int64_t j) {
     const lnorm_problem *problem = b->problem;
-    int64_t at[LNORM_MAX_AXES];
+    int64_t at[LNORM_MAX_AXES] = {0};
     ln_coordinates(problem, first, i, at);
     ln_coordinates(problem, second, j, at);
     for (int k = 0; k < problem->present.count; k++) {
-        const int64_t *stride = problem->operand[problem->present.at[k]].stride;
-        b->base[problem->present.at[k]] = ln_offset_of(first, at, stride) + ln_offset_of(second, at, stride);
+        const int operand = problem->present.at[k];
+        int64_t offset = 0;
+        for (int axis = 0; axis < problem->axes; axis++)
+            offset += at[axis] * problem->operand[operand].stride[axis];
+        b->base[operand] = offset;
     }
 }
 
