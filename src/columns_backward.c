@@ -117,6 +117,83 @@ static void ln_channel_means(ln_columns *s, int64_t group) {
     }
 }
 
+/* -- Sums of groups of several columns that the stack holds --------------------------------------------------------- */
+
+/* Columns first, first + 1, ... of an operand become rows. */
+static void ln_turn_columns(const ln_columns *s, enum lnorm_operand operand, int64_t first, int64_t columns, char *to) {
+    const int64_t size = ln_size_of(&s->b, operand), pitch = s->form.rows.count * size;
+    const ln_walk walk = ln_walk_from(&s->b, 0);
+    ln_cursor cursor = lnorm_cursor_at(&s->b, operand, &walk);
+    int64_t run;
+    for (int64_t left = s->form.rows.count; left > 0; left -= run, to += run * size) {
+        const char *from = s->b.data->at[operand] + (cursor.offset + first) * size;
+        run = ln_run(&cursor, left);
+        s->b.loops->turn(size, to, pitch, from, cursor.run_stride * size, run, columns);
+        ln_run_on(&cursor, run);
+    }
+}
+
+/* How many groups' x and dy the stack holds, a line of their columns at most. */
+static int ln_groups_that_fit(const ln_columns *s) {
+    const int64_t size = ln_size_of(&s->b, LNORM_X) + ln_size_of(&s->b, LNORM_DY), channels = s->form.channels;
+    const int64_t fit = LN_TURNED_BYTES / size / s->form.rows.count / channels;
+    const int64_t line = channels < LNORM_LANES ? LNORM_LANES / channels : 1;
+    return (int)(fit < line ? fit : line);
+}
+
+/* What is turned is a problem of its own, whose channels come first. */
+static void ln_turned_problem(const ln_columns *s, lnorm_problem *turned) {
+    static const enum lnorm_operand operands[2] = {LNORM_X, LNORM_DY};
+    *turned = *s->b.problem;
+    for (int k = 0; k < 2; k++) {
+        int64_t dense = 1;
+        for (int i = turned->element.axes; i-- > 0; dense *= turned->extent[turned->element.axis[i]])
+            turned->operand[operands[k]].stride[turned->element.axis[i]] = dense;
+    }
+    turned->operand[LNORM_DX].element = LNORM_ELEMENT_ABSENT;
+}
+
+/* Partials where there is a job, c1 and c2 of groups first .. first + groups - 1 of the strip. */
+LNORM_OUT_OF_LINE static void ln_turned_sums(ln_columns *s, const lnorm_problem *turned, const lnorm_affine_job *job,
+                                             int64_t group, int first, int groups) {
+    _Alignas(LNORM_LINE) char copy[LN_TURNED_BYTES + LNORM_LINE];
+    const int channels = (int)s->form.channels;
+    const int64_t elements = turned->element.count, bytes = groups * elements * ln_size_of(&s->b, LNORM_X);
+    lnorm_data data = *s->b.data;
+    ln_bundle b = s->b;
+    b.problem = turned;
+    b.data = &data;
+    b.space = &turned->element;
+    data.at[LNORM_X] = copy;
+    data.at[LNORM_DY] = copy + (bytes + LNORM_LINE - 1) / LNORM_LINE * LNORM_LINE;
+    ln_turn_columns(s, LNORM_X, first * channels, groups * channels, data.at[LNORM_X]);
+    ln_turn_columns(s, LNORM_DY, first * channels, groups * channels, data.at[LNORM_DY]);
+    for (int k = first; k < first + groups; k++) {
+        static const lnorm_space none = {0, {0}, 1};
+        const int j = k * channels;
+        ln_record record = {s->c[j], s->t[j], s->v[j], s->r[j], 0.0, 0.0};
+        ln_set_base(&b, &turned->group, group + k, &none, 0);
+        b.base[LNORM_X] = b.base[LNORM_DY] = (k - first) * elements;
+        lnorm_runs_sums(&b, job, group + k, &record);
+        for (int i = 0; i < channels; i++)
+            ln_set_column_means(s, j + i, record.c1, record.c2);
+    }
+}
+
+/* False where no group fits. */
+static int ln_small_gradients(ln_columns *s, const lnorm_affine_job *job, int64_t group) {
+    const int fit = ln_groups_that_fit(s);
+    lnorm_problem turned;
+    if (fit < 1 || s->b.problem->element.axis[0] != s->form.channel_axis)
+        return 0;
+    ln_turned_problem(s, &turned);
+    if (!lnorm_in_runs(&turned, job))
+        return 0;
+    for (int first = 0; first < s->groups; first += fit)
+        ln_turned_sums(s, &turned, job, group, first, s->groups - first < fit ? s->groups - first : fit);
+    return 1;
+}
+
 /* -- dx ----------------------------------------------------------------------------------------------------------- */
 
 LNORM_OUT_OF_LINE static void ln_dx_copies(const ln_columns *s, const ln_gradient_sweep *f, int64_t rows) {
@@ -229,6 +306,17 @@ static void ln_set_weights(ln_columns *s, int ones) {
         s->weight_f32[j] = (float)s->weight[j];
 }
 
+static void ln_channel_gradients(ln_columns *s, const lnorm_affine_job *job, int64_t group) {
+    if (ln_small_gradients(s, job, group))
+        return;
+    if (job) {
+        ln_set_weights(s, 1);
+        ln_channel_partials(s, job, group);
+    }
+    if (lnorm_has(s->b.problem, LNORM_DX))
+        ln_channel_means(s, group);
+}
+
 void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
     const lnorm_problem *problem = s->b.problem;
     const int by_row = !lnorm_affine_is(problem, &s->form, LNORM_WEIGHT, 0);
@@ -254,15 +342,13 @@ void lnorm_columns_backward(ln_columns *s, int64_t group, int phase) {
             return;
         }
     }
-    ln_set_weights(s, by_row || (s->form.channels > 1 && partials));
-    if (s->form.channels == 1)
-        ln_column_gradients(s, by_row, partials ? &job : NULL, group);
-    if (s->form.channels > 1 && partials) {
-        ln_channel_partials(s, &job, group);
+    if (s->form.channels > 1) {
+        ln_channel_gradients(s, partials ? &job : NULL, group);
         ln_set_weights(s, 0);
+    } else {
+        ln_set_weights(s, by_row);
+        ln_column_gradients(s, by_row, partials ? &job : NULL, group);
     }
-    if (s->form.channels > 1 && lnorm_has(problem, LNORM_DX))
-        ln_channel_means(s, group);
     if (lnorm_has(problem, LNORM_DX))
         ln_column_dx(s, by_row);
 }

@@ -345,18 +345,28 @@ static void ln_runs_dx(const ln_bundle *b, const ln_record *s, ln_runs runs) {
     }
 }
 
+/* The sums of a group: partials if there is a job, and its c1 and c2. */
+static void ln_runs_sums(const ln_bundle *b, const ln_runs *runs, ln_run_partials *to, int means, ln_record *s) {
+    const ln_pair sum = b->problem->fast ? ln_fast_sums_of_group(b, s, runs, to, means)
+                                         : ln_accurate_sums(b, s, *runs, to);
+    lnorm_set_means(b, sum, s);
+}
+
+void lnorm_runs_sums(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s) {
+    ln_run_partials to = {job, group, 0, 0};
+    ln_runs runs;
+    ln_begin_runs(&runs, b, 0);
+    ln_runs_sums(b, &runs, &to, 1, s);
+}
+
 void lnorm_runs_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s) {
     const int dx = lnorm_has(b->problem, LNORM_DX), means = dx && b->problem->statistics != LNORM_CONSTANT;
     for (int lane = 0; lane < b->lanes; lane++) {
         ln_run_partials to = {job, group, 0, lane};
         ln_runs runs;
-        ln_pair sum;
         ln_begin_runs(&runs, b, lane);
-        if (job || means) {
-            sum = b->problem->fast ? ln_fast_sums_of_group(b, &s[lane], &runs, &to, means)
-                                   : ln_accurate_sums(b, &s[lane], runs, &to);
-            lnorm_set_means(b, sum, &s[lane]);
-        }
+        if (job || means)
+            ln_runs_sums(b, &runs, &to, means, &s[lane]);
         if (dx)
             ln_runs_dx(b, &s[lane], runs);
     }

@@ -393,6 +393,9 @@ void lnorm_gradient_sums(const ln_bundle *b, int weighted, int products, const l
 int lnorm_in_runs(const lnorm_problem *problem, const lnorm_affine_job *job);
 void lnorm_runs_gradients(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s);
 
+/* Of a group that stands alone: its partials where there is a job, and c1 and c2. */
+void lnorm_runs_sums(const ln_bundle *b, const lnorm_affine_job *job, int64_t group, ln_record *s);
+
 /* All of the terms are added; in the fast arithmetic also of groups that are not regular. `f` ends behind them. */
 void lnorm_sum_of_terms(const ln_bundle *b, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy);
 
