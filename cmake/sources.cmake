@@ -4,9 +4,11 @@ set(LNORM_SOURCES
     src/access.c
     src/blocks.c
     src/channels.c
+    src/channels_rows.c
     src/columns.c
     src/columns_backward.c
     src/columns_forward.c
+    src/columns_rows.c
     src/columns_statistics.c
     src/dispatch.c
     src/fast_elements.c

@@ -1,12 +1,11 @@
 /* Statistics of groups of several columns, the channels of a channels-last group norm. Elements are numbered channel by
- * channel, while memory has them row by row: they are transposed to the stack, squares of 4 x 4 at a time, a line of
- * columns at once.
+ * channel, while memory has them row by row: they are transposed to the stack, a line of columns at once.
  *
  * Small groups are transposed as wholes. Of larger ones a window of rows is, and blocks are summed as soon as all of
- * their rows are there; the few that begin in one channel and end in the next are gathered by themselves. The tree
- * wants the blocks in order: their sums wait for that. */
+ * their rows are there; the few that begin in one channel and end in the next are gathered by themselves. Or, in f64,
+ * rows are summed as they are (channels_rows.c). The tree wants the blocks in order: their sums wait for that. */
 
-#include "kernels/loops.h"
+#include "channels.h"
 
 /* `rows` rows of `columns` columns from column `first` on, `walk` standing at the first of the rows. */
 static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows, int64_t first, int64_t columns,
@@ -42,35 +41,14 @@ LNORM_OUT_OF_LINE static int ln_small_groups(ln_columns *s, int group) {
 
 /* -- Larger groups ------------------------------------------------------------------------------------------------ */
 
-static int64_t ln_block_bytes(enum ln_sum_of what) {
-    return what == LN_SUM_RUNS ? (int64_t)sizeof(ln_block_sum) : (int64_t)sizeof(ln_pair);
-}
-
-/* Some columns of a strip, and the sums of the blocks that begin in each of them. */
-typedef struct ln_window {
-    const ln_columns *s;
-    enum ln_sum_of what;
-    int first, columns;
-    int64_t slot[LN_WINDOW_COLUMNS]; /* of each column's first block */
-    char *sums;
-} ln_window;
-
-/* The first block that begins in channel `channel` or later. */
-static int64_t ln_first_block(const ln_columns *s, int64_t channel) {
-    return lnorm_parts(channel * s->form.rows.count, LNORM_BLOCK);
-}
-
-static void *ln_slot_of(const ln_window *w, int k, int64_t block) {
-    const int64_t channel = (w->first + k) % w->s->form.channels;
-    return w->sums + (w->slot[k] + block - ln_first_block(w->s, channel)) * ln_block_bytes(w->what);
-}
-
 static double ln_shift_of_column(const ln_window *w, int column) {
     return w->what == LN_SUM_SHIFTED_X ? w->s->c[column] : 0.0;
 }
 
-/* A block that no single channel has all elements of. */
-LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_t block, void *sum) {
+#include "compact.inc"
+
+/* A block that no single channel has all elements of; all of a column. */
+static void ln_sum_edge(const ln_window *w, int column, int64_t block, void *sum) {
     const ln_columns *s = w->s;
     const int64_t count = s->b.problem->element.count, n = ln_block_length(count, block * LNORM_BLOCK);
     ln_bundle b = s->b;
@@ -83,6 +61,16 @@ LNORM_OUT_OF_LINE static void ln_sum_edge(const ln_window *w, int column, int64_
                           sum);
 }
 
+LNORM_OUT_OF_LINE static void ln_sum_edges(const ln_window *w, int k) {
+    const int64_t channel = ln_channel_of(w, k), begins = channel * w->s->form.rows.count;
+    const int64_t before = ln_blocks_before(w->s, channel), end = ln_blocks_before(w->s, channel + 1);
+    for (int64_t block = before; block < end; block++)
+        if (block * LNORM_BLOCK < begins || (block + 1) * LNORM_BLOCK > begins + w->s->form.rows.count)
+            ln_sum_edge(w, w->first + k, block, ln_slot_of(w, k, block - before));
+}
+
+#include "compact_end.inc"
+
 /* While column k is summed, its share of the next window's rows, which begin where the walk stands. */
 LNORM_INLINE void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k) {
     const int64_t size = ln_size_of(&w->s->b, LNORM_X), each = LN_WINDOW_ROWS / LN_WINDOW_COLUMNS;
@@ -92,7 +80,7 @@ LNORM_INLINE void ln_ask_for_rows(const ln_window *w, const ln_walk *walk, int k
         LNORM_PREFETCH(at, row * cursor.run_stride * size);
 }
 
-/* The other blocks. Each window is preceded by the LNORM_BLOCK rows before it. */
+/* The sums of a window. Each is preceded by the LNORM_BLOCK rows before it. */
 LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
     char turned[LN_WINDOW_COLUMNS * LN_WINDOW_PITCH * 4];
     const ln_columns *s = w->s;
@@ -102,61 +90,64 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
     int64_t block[LN_WINDOW_COLUMNS]; /* each column's next */
     ln_walk walk = ln_walk_from(&s->b, 0);
     for (int k = 0; k < w->columns; k++)
-        block[k] = ln_first_block(s, (w->first + k) % s->form.channels);
+        block[k] = lnorm_parts(ln_channel_of(w, k) * rows, LNORM_BLOCK);
     for (int64_t row = 0, n; row < rows; row += n) {
         n = rows - row < LN_WINDOW_ROWS ? rows - row : LN_WINDOW_ROWS;
         ln_turn_rows(s, &walk, n, w->first, w->columns, turned + before, pitch);
         ln_walk_on(&walk, n);
         for (int k = 0; k < w->columns; k++) {
-            const int64_t begins = (w->first + k) % s->form.channels * rows;
+            const int64_t channel = ln_channel_of(w, k), begins = channel * rows;
             char *column = turned + k * pitch;
             ln_ask_for_rows(w, &walk, k);
             for (int64_t at; (at = block[k] * LNORM_BLOCK - begins) + LNORM_BLOCK <= row + n; block[k]++)
                 s->b.loops->sum_block(element, w->what, column + before + (at - row) * size, LNORM_BLOCK,
-                                      ln_shift_of_column(w, w->first + k), 0, ln_slot_of(w, k, block[k]));
+                                      ln_shift_of_column(w, w->first + k), 0,
+                                      ln_slot_of(w, k, block[k] - ln_blocks_before(s, channel)));
             if (row + n < rows) { /* the rows that are left, to before the next window's */
                 const int64_t left = row + n - (block[k] * LNORM_BLOCK - begins);
                 memcpy(column + before - left * size, column + before + (n - left) * size, (size_t)(left * size));
             }
         }
     }
+    for (int k = 0; k < w->columns; k++)
+        ln_sum_edges(w, k);
 }
 
-/* Columns that go together: a line of them, fewer where their blocks are too many. */
-static int ln_window_columns(const ln_columns *s, enum ln_sum_of what, int first) {
-    const int64_t fit = LN_WINDOW_SUMS / ln_block_bytes(what) / (lnorm_parts(s->form.rows.count, LNORM_BLOCK) + 1);
-    const int left = s->columns - first, most = fit < LN_WINDOW_COLUMNS ? (int)fit : LN_WINDOW_COLUMNS;
+/* Columns that go together, at most: fewer where their blocks are too many. */
+static int ln_window_columns(const ln_window *w, int most) {
+    const int64_t fit = LN_WINDOW_SUMS / ln_block_bytes(w->what) / w->blocks;
+    const int left = w->s->columns - w->first;
+    most = fit >= most ? most : fit >= LN_WINDOW_COLUMNS ? (int)(fit - fit % LN_WINDOW_COLUMNS) : (int)fit;
     return most < left ? most : left;
 }
 
 /* The sums of every group. */
 LNORM_OUT_OF_LINE static void ln_sum_large_groups(const ln_columns *s, enum ln_sum_of what, ln_pair *sum) {
     _Alignas(8) char sums[LN_WINDOW_SUMS];
-    const int64_t channels = s->form.channels, rows = s->form.rows.count;
-    ln_window w = {s, what, 0, 0, {0}, sums};
+    const int by_rows = what != LN_SUM_RUNS && lnorm_row_phases(s) > 0;
+    ln_window w = {s, what, 0, 0, lnorm_parts(s->form.rows.count, LNORM_BLOCK) + 1, sums, {{0.0}}};
     ln_block_order order;
     lnorm_begin_blocks(&order);
     for (; w.first < s->columns; w.first += w.columns) {
-        w.columns = ln_window_columns(s, what, w.first);
-        for (int k = 1; k < w.columns; k++) {
-            const int64_t channel = (w.first + k - 1) % channels;
-            w.slot[k] = w.slot[k - 1] + ln_first_block(s, channel + 1) - ln_first_block(s, channel);
-        }
-        ln_sum_window(&w);
+        w.columns = ln_window_columns(&w, by_rows ? LN_ROW_COLUMNS : LN_WINDOW_COLUMNS);
+        if (by_rows)
+            lnorm_sum_by_rows(&w);
+        else
+            ln_sum_window(&w);
         for (int k = 0; k < w.columns; k++) {
-            const int64_t channel = (w.first + k) % channels, begins = channel * rows;
-            for (int64_t block = ln_first_block(s, channel); block < ln_first_block(s, channel + 1); block++) {
-                if (block * LNORM_BLOCK + LNORM_BLOCK > begins + rows)
-                    ln_sum_edge(&w, w.first + k, block, ln_slot_of(&w, k, block));
-                lnorm_next_block(s->b.loops, &order, what, ln_slot_of(&w, k, block));
-            }
-            if (channel + 1 == channels) {
-                sum[(w.first + k) / channels] = lnorm_end_blocks(&order);
+            const int64_t channel = ln_channel_of(&w, k);
+            const int64_t blocks = ln_blocks_before(s, channel + 1) - ln_blocks_before(s, channel);
+            for (int64_t i = 0; i < blocks; i++)
+                lnorm_next_block(s->b.loops, &order, what, ln_slot_of(&w, k, i));
+            if (channel + 1 == s->form.channels) {
+                sum[(w.first + k) / s->form.channels] = lnorm_end_blocks(&order);
                 lnorm_begin_blocks(&order);
             }
         }
     }
 }
+
+#include "compact.inc"
 
 /* The accurate arithmetic's; `done` (or NULL): groups that have theirs. */
 static void ln_accurate_groups(ln_columns *s, const int *done) {
@@ -206,13 +197,16 @@ static void ln_large_groups(ln_columns *s) {
         ln_accurate_groups(s, good);
 }
 
-/* Groups are small where the stack holds a line of their columns, or each as a whole is a few lines. */
+/* Groups are small where the stack holds a line of their columns, or each as a whole is a few lines; and where they had
+ * better not be summed by rows, which is worth most where all columns are of one phase. */
 void lnorm_computed_channels(ln_columns *s) {
     const int64_t size = ln_size_of(&s->b, LNORM_X), channels = s->form.channels;
     const int64_t together = channels < LN_WINDOW_COLUMNS && channels < s->columns ? LN_WINDOW_COLUMNS : channels;
-    if (together * s->form.rows.count > LN_TURNED_BYTES / size)
+    if (together * s->form.rows.count > LN_TURNED_BYTES / size || lnorm_row_phases(s) == 1)
         ln_large_groups(s);
     else
         for (int group = 0; group < s->groups;)
             group += ln_small_groups(s, group);
 }
+
+#include "compact_end.inc"

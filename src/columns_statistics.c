@@ -6,49 +6,25 @@
  * cache. In runs (docs/arithmetic.md, section 22) the same sixteen rows are the columns k and k + 16 of the run. */
 #include "kernels/loops.h"
 
-/* -- Rows --------------------------------------------------------------------------------------------------------- */
-
-/* Where the n rows from the walk on begin. */
-void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t n,
-                     const char **row) {
-    const int64_t size = ln_size_of(&s->b, operand);
-    ln_cursor cursor = lnorm_cursor_at(&s->b, operand, walk);
-    int64_t run;
-    for (int64_t done = 0; done < n; done += run) {
-        const char *at = s->b.data->at[operand] + cursor.offset * size;
-        run = ln_run(&cursor, n - done);
-        for (int64_t i = 0; i < run; i++)
-            row[done + i] = at + i * cursor.run_stride * size;
-        ln_run_on(&cursor, run);
-    }
-}
-
-/* The rows of a lane: where they are, or copies where that is not f32 or ends within a vector. */
-void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n,
-                        int lane, ln_lane_rows *rows) {
-    const enum lnorm_element element = ln_element_of(&s->b, operand);
-    const int copied = rows->packed || element != LNORM_ELEMENT_F32 || s->columns < s->padded;
-    rows->count = n > lane ? (int)lnorm_parts(n - lane, LNORM_LANES) : 0;
-    rows->ahead = lane + 1 < LNORM_LANES && lane + 1 < n ? row[lane + 1] - row[lane] : 0;
-    if (lane + 1 == LNORM_LANES && n == LNORM_BLOCK) /* the next block's lane 0, if rows go on like this */
-        rows->ahead = (LNORM_BLOCK + 1 - LNORM_LANES) * (row[1] - row[0]);
-    for (int k = 0; k < rows->count; k++) {
-        const char *at = row[lane + k * LNORM_LANES];
-        if (copied) {
-            for (int64_t line = 0; line < s->columns * ln_element_size(element); line += LNORM_LINE)
-                LNORM_PREFETCH(at, rows->ahead + line);
-            s->b.loops->to_f32(element, at, rows->copy[k], s->columns);
-            at = (const char *)rows->copy[k];
-        }
-        rows->row[k] = at;
-    }
-    if (copied)
-        rows->ahead = 0;
-    for (int k = rows->count; k < LNORM_LANES; k++)
-        rows->row[k] = (const char *)rows->none;
-}
-
 /* -- Sums --------------------------------------------------------------------------------------------------------- */
+
+static void ln_clear_columns(ln_column_lanes *lanes, int columns) {
+    for (int lane = 0; lane < LNORM_LANES; lane++) {
+        memset(lanes->a[lane], 0, (size_t)columns * sizeof(double));
+        memset(lanes->b[lane], 0, (size_t)columns * sizeof(double));
+    }
+}
+
+/* The n rows from row `first` on, a run's, to the lanes. */
+static void ln_add_runs(const ln_columns *s, int64_t first, int64_t n, ln_lane_rows *rows, ln_column_lanes *lanes) {
+    const char *row[LNORM_BLOCK];
+    const ln_walk walk = ln_walk_from(&s->b, first);
+    lnorm_find_rows(s, LNORM_X, &walk, n, row);
+    for (int lane = 0; lane < LNORM_LANES; lane++) {
+        lnorm_rows_of_lane(s, LNORM_X, row, n, lane, rows);
+        s->b.loops->sum_runs(s->padded, rows, lanes->a[lane], lanes->b[lane]);
+    }
+}
 
 /* Sums over all rows: those of each column are left in `a` and `b`. */
 LNORM_OUT_OF_LINE static void ln_sum_columns(const ln_columns *s, enum ln_sum_of what, lnorm_strip *a,
@@ -56,29 +32,26 @@ LNORM_OUT_OF_LINE static void ln_sum_columns(const ln_columns *s, enum ln_sum_of
     const lnorm_loops *const loops = s->b.loops;
     const int64_t count = s->b.space->count;
     const int64_t block = what == LN_SUM_RUNS ? LNORM_BLOCK_RUNS * LNORM_BLOCK : LNORM_BLOCK;
-    ln_walk walk = ln_walk_from(&s->b, 0);
     ln_column_lanes lanes;
     ln_lane_rows rows;
-    memset(&rows, 0, sizeof rows);
+    if (what == LN_SUM_RUNS)
+        memset(&rows, 0, sizeof rows);
     *a = (lnorm_strip){a->sums, s->padded, s->padded, 0, 0};
     *b = (lnorm_strip){b->sums, s->padded, s->padded, 0, 0};
     for (int64_t first = 0, n; first < count; first += n) {
-        const char *row[LNORM_BLOCK];
         n = ln_block_length(count, first);
-        lnorm_find_rows(s, LNORM_X, &walk, n, row);
-        if (what == LN_SUM_RUNS && first % block == 0)
-            memset(&lanes, 0, sizeof lanes);
-        for (int lane = 0; lane < LNORM_LANES; lane++) {
-            lnorm_rows_of_lane(s, LNORM_X, row, n, lane, &rows);
-            loops->sum_lane(what, s, &rows, lanes.a[lane], lanes.b[lane]);
-        }
+        if (first % block == 0)
+            ln_clear_columns(&lanes, s->padded);
+        if (what == LN_SUM_RUNS)
+            ln_add_runs(s, first, n, &rows, &lanes);
+        else
+            lnorm_add_rows(s, 0, s->columns, what == LN_SUM_SHIFTED_X ? s->c : NULL, first, n, &lanes);
         if ((first + n) % block == 0 || first + n == count) {
             loops->fold_lanes(lanes.a[0], LNORM_SUM_COLUMNS, s->padded, a->sums + a->height * a->pitch);
             loops->fold_lanes(lanes.b[0], LNORM_SUM_COLUMNS, s->padded, b->sums + b->height * b->pitch);
             lnorm_strip_push(a, loops->add);
             lnorm_strip_push(b, loops->add);
         }
-        ln_walk_on(&walk, n);
     }
     lnorm_strip_total(a, loops->add);
     lnorm_strip_total(b, loops->add);

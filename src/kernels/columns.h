@@ -15,7 +15,11 @@ enum {
     LN_WINDOW_ROWS = 256,       /* rows of larger groups that are transposed at once */
     LN_WINDOW_COLUMNS = 16,     /* and columns: a line of f32 */
     LN_WINDOW_PITCH = LNORM_BLOCK + LN_WINDOW_ROWS + 24, /* columns must not share a set of the cache */
-    LN_WINDOW_SUMS = 36 << 10   /* bytes of the sums of their blocks */
+    LN_WINDOW_SUMS = 36 << 10,  /* bytes of the sums of their blocks */
+    LN_ROW_COLUMNS = 64,        /* or, row by row, of so many */
+    LN_ROWS_TOGETHER = 32,      /* rows that are added side by side, lane by lane: two streams of memory */
+    LN_STREAMED_BYTES = 1 << 14, /* where more than this is to come */
+    LN_PHASES = 4               /* whose blocks begin in so many different rows at most: channels_rows.c */
 };
 
 /* A strip of columns. */
@@ -48,6 +52,17 @@ typedef struct ln_lane_rows {
     float none[LNORM_SUM_COLUMNS];
     float copy[LNORM_LANES][LNORM_SUM_COLUMNS];
 } ln_lane_rows;
+
+/* At most LNORM_BLOCK rows of f32, which are added to the lanes of each column, one after the other. */
+typedef struct ln_row_sums {
+    const char *x;
+    int64_t pitch, step, rows; /* bytes from row to row, and from a lane's row to its next */
+    int lane, lanes;           /* of the first row; those that have some, 1: rows of others are not here */
+    int columns;               /* whole vectors */
+    const double *shift;       /* of each column, where deviations are summed; or NULL */
+    int64_t together;          /* rows that are added side by side, lane by lane */
+    int64_t ahead;             /* bytes to what will be read soon */
+} ln_row_sums;
 
 /* Sums over the rows of a backward pass, in this order: of g and g*xhat, of dy and dy*xhat. */
 enum { LN_GRADIENT_SUMS = 4 };
@@ -99,6 +114,11 @@ void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const c
 
 /* What belongs to a group to all of its columns. */
 void lnorm_set_columns(ln_columns *s, int group, const ln_record *record);
+
+/* Rows row, row + 1, ..., in f64, to the lanes of the columns `first` and on; row k to lane k mod 16. `shift`: of each
+ * column, where deviations are summed, or NULL. */
+void lnorm_add_rows(const ln_columns *s, int first, int columns, const double *shift, int64_t row, int64_t n,
+                    ln_column_lanes *lanes);
 
 /* Statistics where groups have several columns (channels.c). */
 void lnorm_computed_channels(ln_columns *s);

@@ -55,8 +55,10 @@ struct lnorm_loops {
     void (*channel_runs)(int fast, enum lnorm_element element, const ln_channel_run *run, int runs, int streams);
 
     /* Columns of a strip, whole vectors of them. */
-    void (*sum_lane)(enum ln_sum_of what, const ln_columns *s, const ln_lane_rows *rows, double *sum_a, double *sum_b);
+    void (*sum_rows)(const ln_row_sums *f, ln_column_lanes *lanes);
+    void (*sum_runs)(int columns, const ln_lane_rows *rows, double *sum_a, double *sum_b); /* of a lane */
     void (*fold_lanes)(const double *lanes, int64_t pitch, int columns, double *sum);
+    void (*keep_lanes)(double *lanes, int64_t pitch, int columns, const uint64_t *bits); /* those that are set */
     void (*moments)(int center, int shifted, int64_t rows, int columns, const double *sum_a, const double *sum_b,
                     double *mean, double *variance);
     void (*roots)(const double *v, double eps, int columns, double *r);

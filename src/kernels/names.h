@@ -25,6 +25,7 @@
 #define vd_set1 LNORM_ISA_NAME(vd_set1)
 #define vd_add LNORM_ISA_NAME(vd_add)
 #define vd_sub LNORM_ISA_NAME(vd_sub)
+#define vd_and LNORM_ISA_NAME(vd_and)
 #define vd_mul LNORM_ISA_NAME(vd_mul)
 #define vd_div LNORM_ISA_NAME(vd_div)
 #define vd_drop_negative LNORM_ISA_NAME(vd_drop_negative)
@@ -92,8 +93,6 @@
 #define vd_put_row_16 LNORM_ISA_NAME(vd_put_row_16)
 #define vd_turn_32 LNORM_ISA_NAME(vd_turn_32)
 #define vd_turn_square LNORM_ISA_NAME(vd_turn_square)
-#define vd_turn_quarters LNORM_ISA_NAME(vd_turn_quarters)
-#define vd_put_quarters LNORM_ISA_NAME(vd_put_quarters)
 #define vd_turn_16 LNORM_ISA_NAME(vd_turn_16)
 #define vd_put_row LNORM_ISA_NAME(vd_put_row)
 #define vd_turn_halves LNORM_ISA_NAME(vd_turn_halves)
@@ -530,7 +529,7 @@
 
 /* general_loops.inc */
 #define ln_turn LNORM_ISA_NAME(ln_turn)
-#define ln_turn_rows_of LNORM_ISA_NAME(ln_turn_rows_of)
+#define ln_turn_f32 LNORM_ISA_NAME(ln_turn_f32)
 #define ln_turn_any LNORM_ISA_NAME(ln_turn_any)
 #define ln_add_product LNORM_ISA_NAME(ln_add_product)
 #define ln_apply LNORM_ISA_NAME(ln_apply)
@@ -570,10 +569,11 @@
 #define ln_channel_runs LNORM_ISA_NAME(ln_channel_runs)
 
 /* columns_loops.inc */
-#define ln_lane_vectors LNORM_ISA_NAME(ln_lane_vectors)
-#define ln_lane_sums LNORM_ISA_NAME(ln_lane_sums)
 #define ln_lane_runs LNORM_ISA_NAME(ln_lane_runs)
-#define ln_sum_lane LNORM_ISA_NAME(ln_sum_lane)
+#define ln_keep_lanes LNORM_ISA_NAME(ln_keep_lanes)
+#define ln_sum_rows LNORM_ISA_NAME(ln_sum_rows)
+#define ln_add_lane LNORM_ISA_NAME(ln_add_lane)
+#define ln_add_vectors LNORM_ISA_NAME(ln_add_vectors)
 #define ln_fold_vectors LNORM_ISA_NAME(ln_fold_vectors)
 #define ln_fold_lane_rows LNORM_ISA_NAME(ln_fold_lane_rows)
 #define ln_column_moments LNORM_ISA_NAME(ln_column_moments)

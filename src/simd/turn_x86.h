@@ -1,4 +1,5 @@
-/* Transposing squares of elements as they are: of 4 x 4 by SSE2, which every x86 instruction set of ours contains. */
+/* Transposing squares of elements as they are: of 4 x 4 by SSE2, which every x86 instruction set of
+ * ours contains, of 8 x 8 by AVX. */
 
 /* The first n, 1 to 4, elements of a row of f32. */
 LNORM_INLINE void vd_put_row(char *at, __m128 row, int64_t n) {
@@ -59,4 +60,22 @@ LNORM_INLINE void vd_turn_halves(__m256 row[4]) {
     row[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high, high2));
 }
 
+#define VD_SQUARE 8
+
+LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
+    __m256 row[VD_SQUARE];
+    VD_UNROLL
+    for (int k = 0; k < VD_SQUARE; k++)
+        row[k] = _mm256_loadu_ps((const float *)(const void *)(from + k * from_pitch));
+    vd_turn_halves(row);
+    vd_turn_halves(row + 4);
+    VD_UNROLL
+    for (int k = 0; k < 4; k++, to += to_pitch) {
+        _mm256_storeu_ps((float *)(void *)to, _mm256_permute2f128_ps(row[k], row[k + 4], 0x20));
+        _mm256_storeu_ps((float *)(void *)(to + 4 * to_pitch), _mm256_permute2f128_ps(row[k], row[k + 4], 0x31));
+    }
+}
+
+#else
+#define VD_SQUARE 4
 #endif

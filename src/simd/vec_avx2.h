@@ -1,7 +1,7 @@
 /* Four f64 at a time: AVX2, FMA and F16C. FMA is used where a comment says so, nowhere else (arithmetic.h keeps
  * compilers from it). This is the header to read first; the others have the same:
  *
- *   vd_zero vd_set1 vd_add vd_sub vd_mul vd_div
+ *   vd_zero vd_set1 vd_add vd_sub vd_mul vd_div, and bit by bit vd_and
  *   vd_square_add(sum, a)      sum + a*a, where a is a widened f32, f16 or bf16: a*a is exact, so fused or not is one
  *   vd_keep(a, n)              the first n lanes of a, the others +0.0; n may be any number
  *   vd_drop_negative(a)        +0.0 where a < 0; a NaN stays
@@ -19,8 +19,9 @@
  *   vd_load_pair_T(at, a)      for 16-bit types: 2*VD_WIDTH elements into a[0] and a[1]
  *   vd_store_pair_T(at, a)     the same
  *   vd_turn_32(to, p, from, q) transposes a square of 4 x 4 elements of 32 bits; p and q: pitches in bytes
- *   vd_turn_square(to, p, from, q) the same for VD_SQUARE x VD_SQUARE elements
- *   vd_turn_16(to, p, from, q) 4 x 4 elements of 16 bits; rows of `to` may overlap: they are written in increasing order
+ *   vd_turn_square(to, p, from, q) the same for VD_SQUARE x VD_SQUARE elements, where that is more than 4 x 4
+ *   vd_turn_16(to, p, from, q) 4 x 4 elements of 16 bits
+ *                              rows of `to` may overlap: they are written in increasing order
  *   vd_turn_in(column, from, p) VD_WIDTH rows of 4 f32 as 4 columns, widened; p: pitch in bytes
  *   vd_turn_out(to, p, column, n) and back, rounded; of the last row n elements. Rows may overlap, as above
  *
@@ -91,6 +92,10 @@ LNORM_INLINE vd vd_sub(vd a, vd b) {
 
 LNORM_INLINE vd vd_mul(vd a, vd b) {
     return _mm256_mul_pd(a, b);
+}
+
+LNORM_INLINE vd vd_and(vd a, vd b) {
+    return _mm256_and_pd(a, b);
 }
 
 LNORM_INLINE vd vd_div(vd a, vd b) {
@@ -388,22 +393,6 @@ LNORM_INLINE void vd_store_pair_f16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
-
-#define VD_SQUARE 8
-
-LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
-    __m256 row[VD_SQUARE];
-    VD_UNROLL
-    for (int k = 0; k < VD_SQUARE; k++)
-        row[k] = _mm256_loadu_ps((const float *)(const void *)(from + k * from_pitch));
-    vd_turn_halves(row);
-    vd_turn_halves(row + 4);
-    VD_UNROLL
-    for (int k = 0; k < 4; k++, to += to_pitch) {
-        _mm256_storeu_ps((float *)(void *)to, _mm256_permute2f128_ps(row[k], row[k + 4], 0x20));
-        _mm256_storeu_ps((float *)(void *)(to + 4 * to_pitch), _mm256_permute2f128_ps(row[k], row[k + 4], 0x31));
-    }
-}
 
 LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
     __m128 row[4];

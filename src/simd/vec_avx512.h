@@ -43,6 +43,10 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return _mm512_mul_pd(a, b);
 }
 
+LNORM_INLINE vd vd_and(vd a, vd b) {
+    return _mm512_and_pd(a, b);
+}
+
 LNORM_INLINE vd vd_div(vd a, vd b) {
     return _mm512_div_pd(a, b);
 }
@@ -334,44 +338,6 @@ LNORM_INLINE void vd_store_pair_bf16(void *at, const vd a[2]) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
-
-#define VD_SQUARE 16
-
-/* Four vectors: squares of 4 x 4 in each quarter. */
-LNORM_INLINE void vd_turn_quarters(__m512 row[4]) {
-    __m512d low = _mm512_castps_pd(_mm512_unpacklo_ps(row[0], row[1]));
-    __m512d high = _mm512_castps_pd(_mm512_unpackhi_ps(row[0], row[1]));
-    __m512d low2 = _mm512_castps_pd(_mm512_unpacklo_ps(row[2], row[3]));
-    __m512d high2 = _mm512_castps_pd(_mm512_unpackhi_ps(row[2], row[3]));
-    row[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, low2));
-    row[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, low2));
-    row[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high, high2));
-    row[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high, high2));
-}
-
-/* Quarters 0 and 2 of both, and 1 and 3. */
-LNORM_INLINE void vd_put_quarters(char *to, char *to_odd, vd a, vd b) {
-    vd_store_f64(to, _mm512_shuffle_f64x2(a, b, 0x88));
-    vd_store_f64(to_odd, _mm512_shuffle_f64x2(a, b, 0xdd));
-}
-
-LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
-    __m512 row[VD_SQUARE];
-    VD_UNROLL
-    for (int k = 0; k < VD_SQUARE; k++)
-        row[k] = _mm512_loadu_ps((const float *)(const void *)(from + k * from_pitch));
-    VD_UNROLL
-    for (int k = 0; k < VD_SQUARE; k += 4)
-        vd_turn_quarters(row + k);
-    VD_UNROLL
-    for (int k = 0; k < 4; k++, to += to_pitch) { /* quarter q of row[k + 4*i] is rows 4*i .. 4*i + 3 of column k + 4*q */
-        const vd a = _mm512_castps_pd(row[k]), b = _mm512_castps_pd(row[k + 4]);
-        const vd c = _mm512_castps_pd(row[k + 8]), d = _mm512_castps_pd(row[k + 12]);
-        vd_put_quarters(to, to + 4 * to_pitch, _mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(c, d, 0x44));
-        vd_put_quarters(to + 8 * to_pitch, to + 12 * to_pitch, _mm512_shuffle_f64x2(a, b, 0xee),
-                        _mm512_shuffle_f64x2(c, d, 0xee));
-    }
-}
 
 LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
     __m256 row[4];

@@ -29,6 +29,10 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return vmulq_f64(a, b);
 }
 
+LNORM_INLINE vd vd_and(vd a, vd b) {
+    return vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(a), vreinterpretq_u64_f64(b)));
+}
+
 LNORM_INLINE vd vd_div(vd a, vd b) {
     return vdivq_f64(a, b);
 }
@@ -278,10 +282,6 @@ LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64
     vd_put_row_32(to + to_pitch, vzip2q_u64(ab_low, cd_low));
     vd_put_row_32(to + 2 * to_pitch, vzip1q_u64(ab_high, cd_high));
     vd_put_row_32(to + 3 * to_pitch, vzip2q_u64(ab_high, cd_high));
-}
-
-LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
-    vd_turn_32(to, to_pitch, from, from_pitch);
 }
 
 LNORM_INLINE uint16x4_t vd_row_16(const char *at) {

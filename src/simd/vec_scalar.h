@@ -28,6 +28,15 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return a * b;
 }
 
+LNORM_INLINE vd vd_and(vd a, vd b) {
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x &= y;
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
 LNORM_INLINE vd vd_div(vd a, vd b) {
     return a / b;
 }
@@ -134,10 +143,6 @@ LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < 4; i++)
             memcpy(to + k * to_pitch + i * 4, from + i * from_pitch + k * 4, 4);
-}
-
-LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
-    vd_turn_32(to, to_pitch, from, from_pitch);
 }
 
 LNORM_INLINE void vd_turn_16(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {

@@ -30,6 +30,10 @@ LNORM_INLINE vd vd_mul(vd a, vd b) {
     return _mm_mul_pd(a, b);
 }
 
+LNORM_INLINE vd vd_and(vd a, vd b) {
+    return _mm_and_pd(a, b);
+}
+
 LNORM_INLINE vd vd_div(vd a, vd b) {
     return _mm_div_pd(a, b);
 }
@@ -244,12 +248,6 @@ LNORM_INLINE void vd_store_bf16_part(void *at, int64_t n, vd a) {
 /* -- Squares ------------------------------------------------------------------------------------------------------ */
 
 #include "turn_x86.h"
-
-#define VD_SQUARE 4
-
-LNORM_INLINE void vd_turn_square(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {
-    vd_turn_32(to, to_pitch, from, from_pitch);
-}
 
 LNORM_INLINE void vd_turn_in(vd column[4], const char *from, int64_t pitch) {
     __m128 row = _mm_loadu_ps((const float *)(const void *)from);
