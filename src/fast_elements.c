@@ -131,4 +131,21 @@ void lnorm_fast_group_records(ln_fast_group *group, const ln_record *s) {
     lnorm_fast_group_way(group);
 }
 
+/* Rows that go together from row `row` on. Where y goes past the caches they fit the level 1 cache, and those of more
+ * than one piece go one by one, so that memory is read and written in its order. */
+void lnorm_fast_begin(ln_fast_tile *tile, int64_t row, int64_t rows_left) {
+    const lnorm_rows *a = tile->a;
+    const enum lnorm_element element = (enum lnorm_element)a->element;
+    tile->row = row;
+    tile->rows = ln_tile_of(rows_left, a->cols);
+    tile->whole = element != LNORM_ELEMENT_F32 && a->cols <= LN_FAST_TILE;
+    if (tile->streams)
+        tile->rows = ln_streamed_of(tile->rows, a->cols);
+    else if (tile->whole && tile->rows * a->cols > LN_FAST_WIDE)
+        tile->rows = (int)(LN_FAST_WIDE / a->cols);
+    else if (element != LNORM_ELEMENT_F32 && !tile->whole)
+        tile->rows = 1;
+    tile->ahead = tile->rows < rows_left ? tile->rows * a->x_pitch * (element == LNORM_ELEMENT_F32 ? 4 : 2) : 0;
+}
+
 #include "compact_end.inc"

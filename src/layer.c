@@ -19,6 +19,8 @@ struct lnorm_layer {
     size_t workspace_size;
 };
 
+#include "compact.inc" /* all but what a step of training or inference calls */
+
 static lnorm_status check_config(lnorm_layer *layer, lnorm_error *error) {
     lnorm_layer_config *config = &layer->config;
     lnorm_operand_form form = {0};
@@ -146,6 +148,8 @@ const lnorm_tensor *lnorm_layer_weight_grad(const lnorm_layer *layer) {
 const lnorm_tensor *lnorm_layer_bias_grad(const lnorm_layer *layer) {
     return present(&layer->bias.grad);
 }
+
+#include "compact_end.inc"
 
 static lnorm_op op_of(const lnorm_layer *layer, lnorm_pass pass) {
     lnorm_op op = LNORM_OP_INIT;

@@ -364,6 +364,8 @@ static void run_slice(const lnorm_rows_job *job, const lnorm_kernels *kernels, i
         lnorm_strip_total(&dbias, kernels->add);
 }
 
+#include "compact.inc" /* calls, and few of them */
+
 /* Phase 1 with workspace: the slices' sums (at the lowest level of each), columns first .. first+width-1, by the binary
  * tree, in place. */
 static double *add_slices(const affine_form *form, double *sums, const lnorm_kernels *kernels, int64_t width) {
@@ -408,6 +410,8 @@ static void run_affine(const lnorm_rows_job *job, const lnorm_kernels *kernels, 
     else
         run_strip(job, kernels, task);
 }
+
+#include "compact_end.inc"
 
 void lnorm_rows_backward_all(const lnorm_rows_job *job, const lnorm_kernels *kernels) {
     affine_form form = affine_of(job);

@@ -111,6 +111,9 @@ typedef struct ln_fast_tile {
     ln_run_rest rest;
 } ln_fast_tile;
 
+/* What the next tile is, of the rows that are left (fast_elements.c). */
+void lnorm_fast_begin(ln_fast_tile *tile, int64_t row, int64_t rows_left);
+
 /* Whether there is neither a mean nor a bias, and that is made use of. */
 static inline int ln_fast_scales(const lnorm_rows *a) {
     return !a->center && !a->bias && !a->stream && a->element == LNORM_ELEMENT_F32;

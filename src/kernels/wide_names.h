@@ -56,6 +56,7 @@ enum {
 /* wide_forward.inc */
 #define ln_wide_row LNORM_ISA_NAME(ln_wide_row)
 #define ln_wide_know LNORM_ISA_NAME(ln_wide_know)
+#define ln_wide_mean_and_rstd LNORM_ISA_NAME(ln_wide_mean_and_rstd)
 #define ln_wide_begin LNORM_ISA_NAME(ln_wide_begin)
 #define ln_wide_vectors LNORM_ISA_NAME(ln_wide_vectors)
 #define ln_wide_block LNORM_ISA_NAME(ln_wide_block)
