@@ -28,7 +28,7 @@ static size_t general_workspace(const lnorm_problem *problem) {
 
 /* By given statistics x is read once, and best as it lies: channels of [N, C, H, W], each with elements in all samples,
  * go some at a time. */
-LNORM_OUT_OF_LINE static lnorm_grid grid_of_groups(const lnorm_problem *problem) {
+LNORM_OUT_OF_LINE static lnorm_grid ln_grid_of_groups(const lnorm_problem *problem) {
     const int64_t *stride = problem->operand[LNORM_X].stride;
     const lnorm_space *group = &problem->group, *element = &problem->element;
     lnorm_grid grid = lnorm_grid_of_bundles(problem, group, element, element->count);
@@ -40,7 +40,7 @@ LNORM_OUT_OF_LINE static lnorm_grid grid_of_groups(const lnorm_problem *problem)
 
 static int64_t general_tasks(const lnorm_problem *problem, int phase) {
     lnorm_affine_job job[2];
-    int64_t groups = lnorm_grid_tasks(grid_of_groups(problem)), tasks = 0;
+    int64_t groups = lnorm_grid_tasks(ln_grid_of_groups(problem)), tasks = 0;
     const int partials = lnorm_has_partials(problem, &job[0]), at_once = partials && !job[0].outer.axes;
     if (problem->pass == LNORM_FORWARD)
         return phase == 0 ? groups : 0;
@@ -100,7 +100,7 @@ static void look_ahead(ln_bundle *b, int64_t next, int64_t end) {
 
 static void groups_task(const lnorm_loops *loops, const lnorm_problem *problem, const lnorm_data *data, int phase,
                         int64_t task) {
-    lnorm_grid grid = grid_of_groups(problem);
+    lnorm_grid grid = ln_grid_of_groups(problem);
     int64_t begin = lnorm_grid_begin(grid, task), end = lnorm_grid_end(grid, task);
     lnorm_affine_job job;
     const int partials = lnorm_has_partials(problem, &job) && (data->workspace || !job.outer.axes);

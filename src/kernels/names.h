@@ -437,6 +437,7 @@
 #define ln_short_gradient LNORM_ISA_NAME(ln_short_gradient)
 #define ln_short_add_rows LNORM_ISA_NAME(ln_short_add_rows)
 #define ln_short_add_columns LNORM_ISA_NAME(ln_short_add_columns)
+#define ln_short_width LNORM_ISA_NAME(ln_short_width)
 #define ln_short_unit LNORM_ISA_NAME(ln_short_unit)
 #define ln_short_ask LNORM_ISA_NAME(ln_short_ask)
 #define ln_short_backward LNORM_ISA_NAME(ln_short_backward)
