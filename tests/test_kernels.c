@@ -251,6 +251,38 @@ static void test_rows_stream(void **state) {
                     check_streamed_rows(kernels->rows_backward[fast], cols[i], offset);
 }
 
+/* A weight of f32 whose bits are all 1 is a NaN still when its results have been rounded to 16 bits, and by a carry. */
+static void test_rows_nan(void **state) {
+    enum { ROWS = 9, COLS = 260 };
+    static uint16_t x[ROWS * COLS], dy[ROWS * COLS], out[ROWS * COLS];
+    static float weight[COLS];
+    static double dweight[COLS], dbias[COLS];
+    const lnorm_kernels *kernels;
+    dice d = {1};
+    int index = 0;
+    (void)state;
+    for (int i = 0; i < ROWS * COLS; i++) {
+        lnorm_store(LNORM_ELEMENT_BF16, x, i, roll_unit(&d));
+        lnorm_store(LNORM_ELEMENT_BF16, dy, i, roll_unit(&d));
+    }
+    for (int j = 0; j < COLS; j++)
+        weight[j] = 1.0f;
+    memset(&weight[1], 0xff, sizeof *weight);
+    while ((kernels = case_kernels(&index)))
+        for (int fast = 0; fast < 2; fast++) {
+            lnorm_rows a = {.x = x, .dy = dy, .weight = weight, .y = out, .x_pitch = COLS, .y_pitch = COLS,
+                            .dy_pitch = COLS, .dx_pitch = COLS, .cols = COLS, .eps = 1e-5,
+                            .element = LNORM_ELEMENT_BF16, .affine = LNORM_ELEMENT_F32, .center = 1};
+            kernels->rows_forward[fast](&a, ROWS);
+            for (int i = 0; i < ROWS * COLS; i++)
+                assert_int_equal(isnan(lnorm_load(LNORM_ELEMENT_BF16, out, i)) != 0, i % COLS == 1);
+            a.dx = out;
+            kernels->rows_backward[fast](&a, ROWS, dweight, dbias, 0, COLS);
+            for (int i = 0; i < ROWS * COLS; i++)
+                assert_true(isnan(lnorm_load(LNORM_ELEMENT_BF16, out, i)));
+        }
+}
+
 /* Rows on both sides of what decides between f32 and f64: |mean| and 1/rstd around 2^100 and 2^-100, for sums in runs
  * around 2^50 and 2^-50, with mean^2 about 64 times the variance in a third of the rows, and about the same in
  * another. */
@@ -489,7 +521,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_rounding),      cmocka_unit_test(test_rows_forward),
         cmocka_unit_test(test_rows_backward), cmocka_unit_test(test_rows_fast), cmocka_unit_test(test_rows_streamed),
-        cmocka_unit_test(test_rows_stream),   cmocka_unit_test(test_rows_unusual),
+        cmocka_unit_test(test_rows_stream),   cmocka_unit_test(test_rows_nan), cmocka_unit_test(test_rows_unusual),
         cmocka_unit_test(test_rows_past_caches),
         cmocka_unit_test(test_fast_scales), cmocka_unit_test(test_fast_far),
         cmocka_unit_test(test_many_rows),   cmocka_unit_test(test_drawn),
