@@ -17,6 +17,7 @@ typedef struct lnorm_rows {
     uint8_t element, affine; /* narrow types: of x, y, dy and dx; of weight and bias */
     int center;         /* 0: RMS */
     int stream;         /* y or dx is too large for the caches (stream.h) */
+    int large;          /* backward: x, dy and dx together are, or nearly */
     double *mean, *rstd; /* forward: [rows] outputs or NULL. Backward: NULL (computed), or given (saved). An rstd has a
                           * mean beside it; one that nobody wants may be rstd, which is written after it */
 } lnorm_rows;

@@ -13,16 +13,17 @@ enum {
     ROWS_TASKS_MAX = 32,  /* runs of row blocks, each with a slice of the workspace */
     STRIP_DOUBLES = 2048, /* column sums on the stack, for each gradient: 16 KiB */
     STATISTICS_TILE = 64, /* rows whose statistics pass through the stack at once, to be converted: a row block */
+    LARGE_ELEMENTS = 3 << 20, /* of x, of 16 bits; f32 does not ask */
     TASKS_ENOUGH = 256    /* over rows, for the threads there are */
 };
 
 /* -- What it takes ------------------------------------------------------------------------------------------------ */
 
-/* Very short rows of y and 16-bit dx are bound by arithmetic; 16-bit y gains in rows that have whole lines. Of others, and
- * of dx, the kernel decides. */
+/* Very short rows of y, and of 16-bit dx, are bound by arithmetic; 16-bit y gains in rows that have whole lines. The
+ * kernels decide of the others. */
 int lnorm_rows_stream(enum lnorm_element element, int backward, int64_t rows, int64_t cols) {
     const int f32 = element == LNORM_ELEMENT_F32;
-    return (backward ? f32 : f32 ? cols > LNORM_SHORT : cols >= LNORM_BLOCK) &&
+    return (f32 && backward ? 1 : f32 || backward ? cols > LNORM_SHORT : cols >= LNORM_BLOCK) &&
            rows * cols >= LNORM_STREAM_BYTES / (int64_t)lnorm_element_size(element);
 }
 
@@ -248,6 +249,7 @@ static void backward_range(const lnorm_rows_job *job, lnorm_rows_backward *kerne
         const int at_once = !job->saved || statistics_at_once(job, row, &a);
         count = at_once || end - row < STATISTICS_TILE ? end - row : STATISTICS_TILE;
         a.after = job->rows - row - count;
+        a.large = job->rows * job->a.cols >= LARGE_ELEMENTS;
         if (!with_dx)
             a.dx = NULL;
         if (!at_once) {

@@ -4,7 +4,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/tools.sh"
-limit=523000
+limit=539500
 flags=$(echo $2)
 compiler=$3
 [ "$flags" = "-O2 -DNDEBUG" ] || skip "the limit is for a build with -O2 -DNDEBUG, this one has: $flags"

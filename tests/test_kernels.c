@@ -200,37 +200,39 @@ static void test_rows_streamed(void **state) {
 
 /* dx of some rows, and the sums of their columns. */
 typedef struct streamed_rows {
-    float *dx;
+    char *dx;
     double dweight[2064], dbias[2064];
 } streamed_rows;
 
 enum { STREAMED_ROWS = 21 };
 
-static void run_streamed_rows(lnorm_rows_backward *kernel, const float *x, int64_t cols, int stream, size_t offset,
-                              streamed_rows *out) {
-    const int64_t count = STREAMED_ROWS * cols;
-    const lnorm_rows a = {.x = x, .dy = x + count, .weight = x + 2 * count, .dx = out->dx + offset, .x_pitch = cols,
-                          .dy_pitch = cols, .dx_pitch = cols, .cols = cols, .eps = 1e-5,
-                          .element = LNORM_ELEMENT_F32, .affine = LNORM_ELEMENT_F32, .center = 1, .stream = stream};
-    memset(out->dx, 0xa5, (size_t)(count + 64) * sizeof *out->dx);
+static void run_streamed_rows(lnorm_rows_backward *kernel, enum lnorm_element element, const char *x, int64_t cols,
+                              int stream, size_t offset, streamed_rows *out) {
+    const int64_t count = STREAMED_ROWS * cols, bytes = element == LNORM_ELEMENT_F32 ? 4 : 2;
+    const lnorm_rows a = {.x = x, .dy = x + count * bytes, .weight = x + 2 * count * bytes,
+                          .dx = out->dx + offset * (size_t)bytes, .x_pitch = cols, .dy_pitch = cols, .dx_pitch = cols,
+                          .cols = cols, .eps = 1e-5, .element = element, .affine = element, .center = 1,
+                          .stream = stream, .large = stream};
+    memset(out->dx, 0xa5, (size_t)((count + 64) * bytes));
     for (int64_t j = 0; j < cols; j++)
         out->dweight[j] = out->dbias[j] = 0.0;
     kernel(&a, STREAMED_ROWS, out->dweight, out->dbias, 0, cols);
 }
 
 /* Past the caches or not, the same bytes and no others, where rows are lines of the cache and where they are not. */
-static void check_streamed_rows(lnorm_rows_backward *kernel, int64_t cols, size_t offset) {
-    const size_t count = (size_t)(STREAMED_ROWS * cols), size = (count + 64) * sizeof(float);
+static void check_streamed_rows(lnorm_rows_backward *kernel, enum lnorm_element element, int64_t cols, size_t offset) {
+    const size_t count = (size_t)(STREAMED_ROWS * cols), bytes = element == LNORM_ELEMENT_F32 ? 4 : 2;
+    const size_t size = (count + 64) * bytes;
     static streamed_rows plain, out;
-    float *x = malloc((2 * count + (size_t)cols) * sizeof *x);
+    char *x = malloc((2 * count + (size_t)cols) * bytes);
     dice d = {(uint64_t)cols + offset};
     plain.dx = aligned_alloc(64, (size + 63) / 64 * 64);
     out.dx = aligned_alloc(64, (size + 63) / 64 * 64);
     assert_true(x && plain.dx && out.dx);
     for (size_t i = 0; i < 2 * count + (size_t)cols; i++)
-        x[i] = (float)roll_unit(&d);
-    run_streamed_rows(kernel, x, cols, 0, offset, &plain);
-    run_streamed_rows(kernel, x, cols, 1, offset, &out);
+        lnorm_store(element, x, (int64_t)i, roll_unit(&d));
+    run_streamed_rows(kernel, element, x, cols, 0, offset, &plain);
+    run_streamed_rows(kernel, element, x, cols, 1, offset, &out);
     assert_memory_equal(plain.dx, out.dx, size);
     assert_memory_equal(plain.dweight, out.dweight, (size_t)cols * sizeof(double));
     assert_memory_equal(plain.dbias, out.dbias, (size_t)cols * sizeof(double));
@@ -247,8 +249,10 @@ static void test_rows_stream(void **state) {
     while ((kernels = case_kernels(&k)))
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
             for (int fast = 0; fast < 2; fast++)
-                for (size_t offset = 0; offset < 32; offset += 8)
-                    check_streamed_rows(kernels->rows_backward[fast], cols[i], offset);
+                for (size_t offset = 0; offset < 32; offset += 8) {
+                    check_streamed_rows(kernels->rows_backward[fast], LNORM_ELEMENT_F32, cols[i], offset);
+                    check_streamed_rows(kernels->rows_backward[fast], LNORM_ELEMENT_BF16, cols[i], offset);
+                }
 }
 
 /* A weight of f32 whose bits are all 1 is a NaN still when its results have been rounded to 16 bits, and by a carry. */

@@ -49,6 +49,9 @@
  *   vf_usual(extent)           true where all were 0 or of magnitude VF_USUAL_LEAST to VF_USUAL_MOST
  *   vl_load vl_store vl_stream vl_load_part(at, n) vl_store_part(at, n, a)
  *   vl_split_T(a, two)         widened; f16 in the usual order, bf16 in the one that vf_split_order(two) makes of it
+ *   vf_usual_order(two)        back from that order
+ *   vf_plain(a)                a; a NaN without a payload
+ *   vl_round_T(two)            rounded, as a line, in that order; NaNs have nothing in their lower half
  *   vl_join_T(at)              two vectors of 16-bit elements in that order, as they were stored, to a line
  *   vl_between_T(a, b, doubt)  |a| <= |b| unless their signs differ: b rounded, as a line, and whether some a rounds to
  *                              something else. bf16: rounded half up, after two steps of f32 away from the other;

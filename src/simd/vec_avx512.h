@@ -371,12 +371,14 @@ LNORM_INLINE void vd_turn_out(char *to, int64_t pitch, const vd column[4], int64
 /* -- f32 ----------------------------------------------------------------------------------------------------------- */
 
 #define VF_WIDTH 16
-#define VF_ROUNDS_BF16 1
-#define VF_STREAMS_16 1
 #if defined LNORM_SIMDE
 #define VF_BRACKETS 0
+#define VF_ROUNDS_BF16 1
+#define VF_STREAMS_16 1
 #else
 #define VF_BRACKETS 1
+#define VF_ROUNDS_BF16 0 /* rows_fast_lines.inc does */
+#define VF_STREAMS_16 0
 #endif
 
 typedef __m512 vf;
@@ -538,6 +540,32 @@ LNORM_INLINE void vf_split_order(vf two[2]) {
     const __m512 low = two[0], high = two[1];
     two[0] = _mm512_permutex2var_ps(low, even, high);
     two[1] = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
+
+LNORM_INLINE void vf_usual_order(vf two[2]) {
+    const __m512i turns = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512 even = two[0], odd = two[1];
+    two[0] = _mm512_permutex2var_ps(even, turns, odd);
+    two[1] = _mm512_permutex2var_ps(even, _mm512_add_epi32(turns, _mm512_set1_epi32(8)), odd);
+}
+
+LNORM_INLINE vf vf_plain(vf a) {
+    return _mm512_mask_mov_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), _mm512_set1_ps(NAN));
+}
+
+LNORM_INLINE vl vl_round_f16(const vf two[2]) {
+    __m512i low = _mm512_castsi256_si512(_mm512_cvtps_ph(two[0], _MM_FROUND_TO_NEAREST_INT));
+    return _mm512_inserti64x4(low, _mm512_cvtps_ph(two[1], _MM_FROUND_TO_NEAREST_INT), 1);
+}
+
+/* The upper halves, and what is carried to them from the lower ones if 0x7fff and their last bit is added. */
+LNORM_INLINE vl vl_round_bf16(const vf two[2]) {
+    const __m512i even = _mm512_castps_si512(two[0]), odd = _mm512_castps_si512(two[1]);
+    const __m512i upper = _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd);
+    const __m512i lower = _mm512_mask_blend_epi16(0xaaaaaaaau, even, _mm512_slli_epi32(odd, 16));
+    const __m512i one = _mm512_set1_epi16(1), most = _mm512_set1_epi16(0x7ffe);
+    const __m512i carry = _mm512_avg_epu16(lower, _mm512_ternarylogic_epi32(upper, one, most, 0xea));
+    return _mm512_add_epi16(upper, _mm512_srli_epi16(carry, 15));
 }
 
 /* By halves, as they were stored: a load of both would wait until all stores so far are in the cache. */
