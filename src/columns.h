@@ -39,13 +39,22 @@ static inline int lnorm_columns_step(const lnorm_problem *problem, int axis, int
     return 1;
 }
 
+/* Of at most `most` groups of several columns: strips of a line are alike, and of whole vectors where that can be. */
+static inline int64_t lnorm_even_groups(const lnorm_columns_form *form, int64_t most) {
+    const int64_t even = form->channels & -form->channels, unit = even < 16 ? 16 / even : 1;
+    if (most < unit || form->groups < unit)
+        return most;
+    most -= most % unit;
+    return lnorm_parts(lnorm_parts(form->groups, lnorm_parts(form->groups, most)), unit) * unit;
+}
+
 /* Groups of a strip: rows are cut as rarely as the trees allow. */
 static inline int64_t lnorm_strip_groups(const lnorm_problem *problem, const lnorm_columns_form *form) {
     int levels = lnorm_strip_levels(lnorm_parts(problem->element.count, LNORM_BLOCK));
     int64_t half = problem->pass == LNORM_BACKWARD ? 2 : 1, columns = LNORM_STRIP_SUMS / half / levels / 16 * 16;
     columns = columns < LNORM_SUM_COLUMNS / half ? columns : LNORM_SUM_COLUMNS / half;
     if (form->channels > 1)
-        return (half > 1 ? columns : LNORM_STRIP_COLUMNS) / form->channels;
+        return lnorm_even_groups(form, (half > 1 ? columns : LNORM_STRIP_COLUMNS) / form->channels);
     return columns;
 }
 
