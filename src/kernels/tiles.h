@@ -83,6 +83,9 @@ enum {
     LN_BACK_SET_ELEMENTS = 1 << 11 /* eight rows of a block */
 };
 
+/* 16-bit rows that go together backward in the fast arithmetic, by lines: no row waits for another's divisions. */
+enum { LN_LINES_ELEMENTS = 3 << 12 };
+
 /* The same in the fast arithmetic. A panel is a whole number of runs. */
 enum {
     LN_FAST_PANELS = 2048, /* columns of the weight, and of the terms of dweight and dbias */
