@@ -78,12 +78,17 @@ static void ln_sweep_run(const ln_columns *s, ln_sweep f, int64_t n, int64_t lef
     const int streamed = s->stream && (f.y_row == bytes || bytes >= 2 * LNORM_LINE);
     const int64_t staged = LN_STAGE_BYTES / bytes, copied = LN_STAGE_ELEMENTS / s->padded;
     const int64_t each = staged < copied ? staged : copied;
+    /* Those of the next line, whose sums in f64 keep pace with memory; or (0) these, which are near already. */
+    const int64_t next = s->form.lines > 1 && !s->b.problem->fast ? s->form.rows.count * bytes : 0;
     for (int64_t rows; n > 0; n -= rows, left -= rows) {
         rows = n < each ? n : each;
         if (f.x_row != bytes)
             ln_prefetch_rows(f.x, f.x_row, rows, left, bytes);
         for (int64_t line = 0; streamed && f.x_row == bytes && line < rows * bytes; line += LNORM_LINE)
-            LNORM_PREFETCH(f.x, LN_AHEAD_BYTES + line);
+            if (next)
+                LNORM_PREFETCH_FAR(f.x, next + line);
+            else
+                LNORM_PREFETCH(f.x, LN_AHEAD_BYTES + line);
         if (streamed) {
             ln_sweep_streamed(s, &f, rows, bytes);
         } else {
