@@ -211,8 +211,8 @@ static void run_streamed_rows(lnorm_rows_backward *kernel, enum lnorm_element el
     const int64_t count = STREAMED_ROWS * cols, bytes = element == LNORM_ELEMENT_F32 ? 4 : 2;
     const lnorm_rows a = {.x = x, .dy = x + count * bytes, .weight = x + 2 * count * bytes,
                           .dx = out->dx + offset * (size_t)bytes, .x_pitch = cols, .dy_pitch = cols, .dx_pitch = cols,
-                          .cols = cols, .eps = 1e-5, .element = element, .affine = element, .center = 1,
-                          .stream = stream, .large = stream};
+                          .cols = cols, .eps = 1e-5, .element = (uint8_t)element, .affine = (uint8_t)element,
+                          .center = 1, .stream = stream, .large = stream};
     memset(out->dx, 0xa5, (size_t)((count + 64) * bytes));
     for (int64_t j = 0; j < cols; j++)
         out->dweight[j] = out->dbias[j] = 0.0;
