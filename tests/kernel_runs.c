@@ -10,6 +10,7 @@
 #include "kernel_runs.h"
 #include "kernels/loops.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { RUNS = LN_CHANNEL_RUNS, MOST = 5000, PITCH = MOST + 45, BYTES = RUNS * PITCH * 4 + 64 };
@@ -99,4 +100,56 @@ void test_channel_runs(void **state) {
                 for (int way = 0; way < 3; way++)
                     check(kernels, &c, gap, offset, way == 1, way == 2);
             }
+}
+
+/* -- Statistics of another x ---------------------------------------------------------------------------------------- */
+
+/* Given statistics fit no x: differences, products and f32 forms of them overflow, or vanish. */
+static void fill_strange(channels *c, dice *d, int64_t n) {
+    static const double means[] = {0.0, 1.0, -0x1p41, 1e39, -1e300, 0x1p-130, (double)INFINITY, -(double)INFINITY};
+    static const double roots[] = {1.0, 0x1p40, 0x1p-40, 1e300, 1e-300, 5e-324, 0.0, -1.0};
+    static const double weights[] = {0.0, -0.0, 1.0, -8.0, 0x1p40, 0x1p-40};
+    for (int64_t i = 0; i < BYTES / ln_element_size(c->element); i++)
+        lnorm_store(c->element, c->x, i, roll_unit(d) * (roll_one_in(d, 2) ? 1.0 : 0x1p127));
+    for (int k = 0; k < c->runs; k++) {
+        c->s[k] = (ln_record){.c = means[roll_below(d, 8)], .r = roots[roll_below(d, 8)]};
+        c->run[k] = (ln_channel_run){.n = n, .s = &c->s[k], .form = &c->form[k]};
+        c->run[k].weight = weights[roll_below(d, 6)];
+        c->run[k].bias = roll_one_in(d, 2) ? 0.0 : roll_unit(d);
+    }
+}
+
+/* A NaN is a NaN, whatever its bits. */
+static int same_element(enum lnorm_element element, const char *a, const char *b, int64_t i) {
+    const double one = lnorm_load(element, a, i), other = lnorm_load(element, b, i);
+    return (one != one && other != other) || (one == other && !signbit(one) == !signbit(other));
+}
+
+void test_runs_of_strange_statistics(void **state) {
+    static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
+    static channels c;
+    const lnorm_kernels *kernels;
+    int k = 0;
+    (void)state;
+    while ((kernels = case_kernels(&k)))
+        for (int turn = 0; turn < 600; turn++) {
+            dice d = {(uint64_t)turn};
+            const int64_t n = 1 + roll_below(&d, 100);
+            c.element = elements[turn % 3];
+            c.fast = 0;
+            c.runs = RUNS;
+            fill_strange(&c, &d, n);
+            for (int i = 0; i < RUNS; i++) {
+                const int64_t at = i * n * ln_element_size(c.element);
+                c.run[i].x = c.run[i].next = c.x + at;
+                c.run[i].y = c.y + at;
+                expect(&c, &c.run[i], c.x + at, c.expected + at);
+            }
+            kernels->loops->channel_runs(0, c.element, c.run, RUNS, 0);
+            for (int64_t i = 0; i < RUNS * n; i++)
+                if (!same_element(c.element, c.y, c.expected, i))
+                    fail_msg("%s, element %d, mean %a rstd %a weight %a: %a, not %a", kernels->name, (int)c.element,
+                             c.s[i / n].c, c.s[i / n].r, c.run[i / n].weight, lnorm_load(c.element, c.y, i),
+                             lnorm_load(c.element, c.expected, i));
+        }
 }

@@ -3,5 +3,6 @@
 #define KERNEL_RUNS_H
 
 void test_channel_runs(void **state);
+void test_runs_of_strange_statistics(void **state);
 
 #endif
