@@ -118,6 +118,11 @@ void lnorm_set_means(const ln_bundle *b, ln_pair sum, ln_record *s) {
     }
 }
 
+/* What is missing in a block is 0 times a weight: that of the others, if they have one, which may be infinite. */
+static int ln_absent_are_zero(const ln_terms *f) {
+    return f->weight_step || f->weight_f32[0] - f->weight_f32[0] == 0.0f;
+}
+
 void lnorm_sum_of_terms(const ln_bundle *b, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
     if (!b->problem->fast) {
         lnorm_add_terms(b->loops, f, of_g, of_dy);
@@ -125,7 +130,7 @@ void lnorm_sum_of_terms(const ln_bundle *b, ln_terms *f, ln_term_sums *of_g, ln_
     }
     while (f->n > 0) {
         int64_t n = f->n < LNORM_BLOCK ? f->n : LNORM_BLOCK;
-        if (f->form.regular && !ln_fast_is_far(&f->form))
+        if (f->form.regular && !ln_fast_is_far(&f->form) && (n == LNORM_BLOCK || ln_absent_are_zero(f)))
             n = b->loops->sum_terms(1, f, of_g, NULL);
         else
             lnorm_irregular_sums(b, f, n, of_g);

@@ -323,6 +323,43 @@ void test_runs_backward(void **state) {
                                             (i + (size_t)channels + (size_t)fast) % 5 == 0, fast);
 }
 
+/* The last channel of a group has an infinite weight, and blocks that end in it: of what they lack nothing may become a
+ * NaN. dy is of one sign, so that the sums are infinite, and dx of the other channels too. */
+static void check_infinite_weight(int64_t channels, int64_t length, int scattered, int fast) {
+    const int64_t shape[3] = {2, channels, length};
+    kernel_case c;
+    case_begin(&c, (uint64_t)(channels * 10000 + length), LNORM_GROUP_NORM, LNORM_BACKWARD);
+    c.op.groups = 1;
+    c.op.arithmetic = fast ? LNORM_FAST : LNORM_ACCURATE;
+    case_add(&c, LNORM_X, dtypes[0], 3, shape, LAYOUT_DENSE);
+    case_fill_flavour(&c, LNORM_X, 0);
+    case_add(&c, LNORM_DY, dtypes[0], 3, shape, scattered ? LAYOUT_SCATTERED : LAYOUT_DENSE);
+    for (int64_t i = 0; i < 2 * channels * length; i++)
+        case_set(&c, LNORM_DY, i, 1.0 + (double)(i % 3));
+    case_add(&c, LNORM_WEIGHT, dtypes[0], 1, &channels, LAYOUT_DENSE);
+    case_fill_flavour(&c, LNORM_WEIGHT, 0);
+    case_set(&c, LNORM_WEIGHT, channels - 1, (double)INFINITY);
+    case_add(&c, LNORM_DX, dtypes[0], 3, shape, LAYOUT_DENSE);
+    for (int64_t i = 0; i < 2 * channels * length; i++) /* xhat of one sign in that channel */
+        if (i / length % channels == channels - 1)
+            case_set(&c, LNORM_X, i, 9.0);
+    case_expect(&c);
+    if (!case_agrees_everywhere(&c, &lnorm_engine_general))
+        fail_msg("%lld channels of %lld, scattered %d, fast %d", (long long)channels, (long long)length, scattered,
+                 fast);
+    case_end(&c);
+}
+
+void test_infinite_weight(void **state) {
+    static const int64_t lengths[] = {9, 31, 100, 144, 196, 300};
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int way = 0; way < 4; way++) {
+            check_infinite_weight(2, lengths[i], way / 2, way % 2);
+            check_infinite_weight(6, lengths[i], way / 2, way % 2);
+        }
+}
+
 /* A plane of several windows, with more blocks in a line of columns than are kept at once. */
 void test_channels_many_rows(void **state) {
     static const int64_t sizes[2][4] = {{3, 1, 1, 60000}, {2, 9, 1, 40000}};

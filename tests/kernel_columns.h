@@ -8,6 +8,7 @@ void test_channels(void **state);
 void test_columns_backward(void **state);
 void test_channels_backward(void **state);
 void test_runs_backward(void **state);
+void test_infinite_weight(void **state);
 void test_channels_many_rows(void **state);
 void test_column_major(void **state);
 void test_streamed(void **state);

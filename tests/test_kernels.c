@@ -537,7 +537,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_channel_runs),
         cmocka_unit_test(test_runs_of_strange_statistics),
         cmocka_unit_test(test_columns_backward), cmocka_unit_test(test_channels_backward),
-        cmocka_unit_test(test_runs_backward),
+        cmocka_unit_test(test_runs_backward),   cmocka_unit_test(test_infinite_weight),
         cmocka_unit_test(test_long_forward),  cmocka_unit_test(test_long_backward), cmocka_unit_test(test_long_fast),
         cmocka_unit_test(test_long_streams),
         cmocka_unit_test(test_long_streamed), cmocka_unit_test(test_long_accumulated),
