@@ -110,7 +110,7 @@ void lnorm_add_terms(const lnorm_loops *loops, ln_terms *f, ln_term_sums *of_g, 
             n = least(least(f->n, LNORM_LANES - lane), least(of_g->left, of_dy->left));
             add_few(f, (int)n, lane, of_g, of_dy);
         }
-        ln_terms_on(f, n);
+        ln_terms_on(f, 0, n);
     }
 }
 

@@ -219,11 +219,14 @@ static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_recor
     const int64_t size = ln_size_of(b, LNORM_X), ahead = b->problem->statistics == LNORM_COMPUTED ? b->soon[0] : n;
     int64_t at[4], stride[4];
     for (int k = 0; k < 4; k++) {
-        at[k] = lnorm_has(b->problem, operand[k]) ? ln_offset_at(b, operand[k], walk) : 0;
-        stride[k] = ln_lane_stride(b, operand[k]);
+        const int there = lnorm_has(b->problem, operand[k]);
+        at[k] = there ? ln_offset_at(b, operand[k], walk) : 0;
+        stride[k] = there ? ln_lane_stride(b, operand[k]) : 0;
     }
     for (int lane = 0; lane < b->lanes; lane++) {
         ln_channel_run *run = &some->run[some->count];
+        for (int k = 0; k < 4; k++)
+            at[k] += lane ? stride[k] : 0; /* beyond the last lane there may be no number for it */
         run->x = b->data->at[LNORM_X] + at[0] * size;
         run->next = run->x + ahead * size;
         run->y = b->data->at[LNORM_Y] + at[1] * size;
@@ -232,8 +235,6 @@ static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_recor
         run->form = &form[lane];
         run->weight = ln_run_affine(b, LNORM_WEIGHT, at[2], 1.0);
         run->bias = ln_run_affine(b, LNORM_BIAS, at[3], -0.0);
-        for (int k = 0; k < 4; k++)
-            at[k] += stride[k];
         if (++some->count == LN_CHANNEL_RUNS)
             ln_do_runs(some);
     }

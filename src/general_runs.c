@@ -135,7 +135,7 @@ void lnorm_sum_of_terms(const ln_bundle *b, ln_terms *f, ln_term_sums *of_g, ln_
         else
             lnorm_irregular_sums(b, f, n, of_g);
         lnorm_next_runs(of_g, (n + LNORM_BLOCK - 1) & -LNORM_BLOCK);
-        ln_terms_on(f, n);
+        ln_terms_on(f, 1, n);
     }
 }
 

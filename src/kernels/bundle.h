@@ -95,11 +95,13 @@ typedef struct ln_terms {
     int64_t soon_size[2];    /* of its elements; or 0, with any address: there is nothing */
 } ln_terms;
 
-static inline void ln_terms_on(ln_terms *f, int64_t n) {
+static inline void ln_terms_on(ln_terms *f, int fast, int64_t n) {
     f->x += n;
     f->dy += n;
-    f->weight += f->weight_step * n;
-    f->weight_f32 += f->weight_step * n;
+    if (fast)
+        f->weight_f32 += f->weight_step * n;
+    else
+        f->weight += f->weight_step * n;
     f->n -= n;
 }
 

@@ -12,8 +12,10 @@ LNORM_INLINE void vd_put_row(char *at, __m128 row, int64_t n) {
         row = _mm_movehl_ps(row, row);
         at += 8;
     }
-    if (n != 2)
-        _mm_store_ss((float *)(void *)at, row);
+    if (n != 2) {
+        const float one = _mm_cvtss_f32(row);
+        memcpy(at, &one, sizeof one);
+    }
 }
 
 LNORM_INLINE void vd_turn_32(char *to, int64_t to_pitch, const char *from, int64_t from_pitch) {

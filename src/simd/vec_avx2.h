@@ -278,15 +278,16 @@ LNORM_INLINE void vd_stream_f32(void *at, vd a) {
     _mm_stream_ps((float *)at, _mm256_cvtpd_ps(a));
 }
 
+/* By memcpy: one f32 need not be aligned, either. */
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
-    float *to = (float *)at;
-    __m128 f = _mm256_cvtpd_ps(a);
+    const __m128 f = _mm256_cvtpd_ps(a);
+    const float first = _mm_cvtss_f32(f), third = _mm_cvtss_f32(_mm_movehl_ps(f, f));
     if (n > 1)
         _mm_storel_epi64((__m128i *)at, _mm_castps_si128(f));
     else
-        _mm_store_ss(to, f);
+        memcpy(at, &first, sizeof first);
     if (n > 2)
-        _mm_store_ss(to + 2, _mm_movehl_ps(f, f));
+        memcpy((char *)at + 8, &third, sizeof third);
 }
 
 LNORM_INLINE void vd_put_halves(void *at, __m128i halves) {

@@ -182,8 +182,9 @@ LNORM_INLINE void vd_stream_f32(void *at, vd a) {
 }
 
 LNORM_INLINE void vd_store_f32_part(void *at, int64_t n, vd a) {
+    const float first = _mm_cvtss_f32(_mm_cvtpd_ps(a));
     (void)n;
-    _mm_store_ss((float *)at, _mm_cvtpd_ps(a));
+    memcpy(at, &first, sizeof first);
 }
 
 /* There is no conversion to f16 before F16C. */
