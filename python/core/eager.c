@@ -137,32 +137,36 @@ PyObject *tensor_norm_forward(PyObject *module, PyObject *const *arguments, Py_s
     return y;
 }
 
-/* The gradients of what tensor_norm_forward has saved; None as tensor_norm_backward. */
-static PyObject *saved_gradients(PyObject *ctx, PyObject *dy) {
-    PyObject *saved = PyObject_GetAttr(ctx, saved_tensors);
-    PyObject *how = saved ? PyObject_GetAttr(ctx, how_name) : NULL;
+/* The gradients of what tensor_norm_forward has saved, `saved`; None as tensor_norm_backward. */
+static PyObject *gradients_of(PyObject *saved, PyObject *ctx, PyObject *dy) {
+    PyObject *how = PyObject_GetAttr(ctx, how_name);
     PyObject *mask = how ? PyObject_GetAttr(ctx, needs_input_grad) : NULL;
     PyObject *found = mask ? tensor_norm_backward(NULL, (PyObject *[]){saved, how, dy, mask}, 4) : NULL;
-    Py_DecRef(saved);
     Py_DecRef(how);
     Py_DecRef(mask);
     return found;
 }
 
+/* The saved tensors are asked for once, as a checkpoint gives them no second time. */
 static PyObject *apply(PyObject *ctx, PyObject *dy) {
-    if (no_mode_is_on() && !is_true(PyObject_CallNoArgs(grad_enabled))) {
-        PyObject *found = saved_gradients(ctx, dy);
-        if (found != Py_None)
-            return found;
-        Py_DecRef(found);
+    PyObject *saved = PyObject_GetAttr(ctx, saved_tensors), *found = NULL;
+    int left = saved != NULL;
+    if (saved && no_mode_is_on() && !is_true(PyObject_CallNoArgs(grad_enabled))) {
+        found = gradients_of(saved, ctx, dy);
+        left = found == Py_None;
     }
-    return PyObject_CallFunctionObjArgs(other_backward, ctx, dy, NULL);
+    if (left) {
+        Py_DecRef(found);
+        found = PyObject_CallFunctionObjArgs(other_backward, ctx, dy, saved, NULL);
+    }
+    Py_DecRef(saved);
+    return found;
 }
 
 const char tensor_norm_apply_doc[] =
     "tensor_norm_apply(node, backward, /)\n--\n\n"
     "The method `apply` for node, the type of ctx: tensor_norm_backward of what tensor_norm_forward has saved, or\n"
-    "backward(ctx, dy) where something watches, gradients are recorded or dy is no dense tensor.";
+    "backward(ctx, dy, saved_tensors) where something watches, gradients are recorded or dy is no dense tensor.";
 
 PyObject *tensor_norm_apply(PyObject *module, PyObject *const *arguments, Py_ssize_t given) {
     static PyMethodDef method = {"apply", apply, METH_O, NULL};

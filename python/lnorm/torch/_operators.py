@@ -137,10 +137,11 @@ class TensorNorm(Function):
     forward = staticmethod(_core.tensor_norm_forward)
 
     @staticmethod
-    def backward(ctx, dy):
-        """Through the dispatcher, of whatever dy, and differentiable."""
+    def backward(ctx, dy, saved=None):
+        """Through the dispatcher, of whatever dy, and differentiable. saved: ctx.saved_tensors, if they have been asked
+        for, which a checkpoint allows once."""
         (code, shape, eps, fast, _), mask = ctx.how, ctx.needs_input_grad
-        x, weight, bias, *constants = ctx.saved_tensors
+        x, weight, bias, *constants = ctx.saved_tensors if saved is None else saved
         if len(constants) == 1:  # statistics, which only spare time
             constants = ()
         extent = len(shape) if isinstance(shape, tuple) else shape or 0
