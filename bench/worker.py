@@ -16,6 +16,7 @@ PACKAGES = {"torch": "torch", "torch-kept": "torch", "torch-mixed": "torch", "on
             "numpy": "numpy"}
 BATCH_SECONDS = 300e-6  # as in worker.c
 MAX_BATCHES = 4096
+FLOOR_SHARE = 0.1       # of the call on one element: less than that above it says nothing
 
 
 def version(package):
@@ -108,7 +109,9 @@ class Worker:
         whole = measure(self.run, self.batch, self.sets, seconds / 2)
         floor = measure(self.floor, self.floor_batch, 1, seconds / 2)
         net = {key: whole[key] - floor[key] for key in ("best", "median")}
-        return {**whole, **net} if min(net.values()) > 0 else {"unsupported": "a call costs no more than on one element"}
+        if any(net[key] < FLOOR_SHARE * floor[key] for key in net):
+            return {"unsupported": "a call costs hardly more than on one element"}
+        return {**whole, **net}
 
     def obey(self, line):
         verb, _, rest = line.strip().partition(" ")

@@ -487,7 +487,6 @@
 
 /* rows_backward.inc */
 #define ln_back_row LNORM_ISA_NAME(ln_back_row)
-#define ln_back_fill_rest LNORM_ISA_NAME(ln_back_fill_rest)
 #define ln_back_fill_lanes LNORM_ISA_NAME(ln_back_fill_lanes)
 #define ln_back_fill_block LNORM_ISA_NAME(ln_back_fill_block)
 #define ln_back_fill LNORM_ISA_NAME(ln_back_fill)
