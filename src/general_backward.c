@@ -281,6 +281,8 @@ void lnorm_groups_gradients(const ln_bundle *b, const lnorm_affine_job *job, int
     const int dx = lnorm_has(b->problem, LNORM_DX);
     if (dx || job->dweight)
         lnorm_groups_statistics(b, s);
+    else
+        memset(s, 0, sizeof s); /* dbias alone: what is made with them is not used */
     if (lnorm_in_runs(b->problem, job)) {
         lnorm_runs_gradients(b, job, group, s);
         return;
