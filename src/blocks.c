@@ -94,10 +94,6 @@ static void add_few(const ln_terms *f, int n, int lane, ln_term_sums *of_g, ln_t
     lnorm_next_runs(of_dy, n);
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The lanes are those of g's blocks. Those of dy's begin in any lane: a fold adds lanes at a distance of 8, 4, 2 and 1, in
  * a circle, and gives the same sum wherever the circle begins. */
 void lnorm_add_terms(const lnorm_loops *loops, ln_terms *f, ln_term_sums *of_g, ln_term_sums *of_dy) {
@@ -107,7 +103,7 @@ void lnorm_add_terms(const lnorm_loops *loops, ln_terms *f, ln_term_sums *of_g, 
         next_terms(of_g);
         next_terms(of_dy);
         if (n == 0) {
-            n = least(least(f->n, LNORM_LANES - lane), least(of_g->left, of_dy->left));
+            n = ln_least(ln_least(f->n, LNORM_LANES - lane), ln_least(of_g->left, of_dy->left));
             add_few(f, (int)n, lane, of_g, of_dy);
         }
         ln_terms_on(f, 0, n);

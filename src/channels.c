@@ -7,14 +7,13 @@
 
 #include "channels.h"
 
-/* `rows` rows of `columns` columns from column `first` on, `walk` standing at the first of the rows. */
-static void ln_turn_rows(const ln_columns *s, const ln_walk *walk, int64_t rows, int64_t first, int64_t columns,
-                         char *to, int64_t pitch) {
-    const int64_t size = ln_size_of(&s->b, LNORM_X);
-    ln_cursor cursor = lnorm_cursor_at(&s->b, LNORM_X, walk);
+void lnorm_turn_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t rows, int64_t first,
+                     int64_t columns, char *to, int64_t pitch) {
+    const int64_t size = ln_size_of(&s->b, operand);
+    ln_cursor cursor = lnorm_cursor_at(&s->b, operand, walk);
     int64_t run;
     for (int64_t done = 0; done < rows; done += run, to += run * size) {
-        const char *from = s->b.data->at[LNORM_X] + (cursor.offset + first) * size;
+        const char *from = s->b.data->at[operand] + (cursor.offset + first) * size;
         run = ln_run(&cursor, rows - done);
         s->b.loops->turn(size, to, pitch, from, cursor.run_stride * size, run, columns);
         ln_run_on(&cursor, run);
@@ -32,7 +31,7 @@ LNORM_OUT_OF_LINE static int ln_small_groups(ln_columns *s, int group) {
     const int64_t fit = LN_TURNED_BYTES / bytes, left = s->groups - group;
     const int groups = (int)(fit < left ? fit : left);
     const ln_walk walk = ln_walk_from(&s->b, 0);
-    ln_turn_rows(s, &walk, rows, group * s->form.channels, groups * s->form.channels, turned, rows * size);
+    lnorm_turn_rows(s, LNORM_X, &walk, rows, group * s->form.channels, groups * s->form.channels, turned, rows * size);
     lnorm_pieces_statistics(&s->b, turned, bytes, groups, record);
     for (int k = 0; k < groups; k++)
         lnorm_set_columns(s, group + k, &record[k]);
@@ -93,7 +92,7 @@ LNORM_OUT_OF_LINE static void ln_sum_window(const ln_window *w) {
         block[k] = lnorm_parts(ln_channel_of(w, k) * rows, LNORM_BLOCK);
     for (int64_t row = 0, n; row < rows; row += n) {
         n = rows - row < LN_WINDOW_ROWS ? rows - row : LN_WINDOW_ROWS;
-        ln_turn_rows(s, &walk, n, w->first, w->columns, turned + before, pitch);
+        lnorm_turn_rows(s, LNORM_X, &walk, n, w->first, w->columns, turned + before, pitch);
         ln_walk_on(&walk, n);
         for (int k = 0; k < w->columns; k++) {
             const int64_t channel = ln_channel_of(w, k), begins = channel * rows;

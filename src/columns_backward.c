@@ -119,18 +119,10 @@ static void ln_channel_means(ln_columns *s, int64_t group) {
 
 /* -- Sums of groups of several columns that the stack holds --------------------------------------------------------- */
 
-/* Columns first, first + 1, ... of an operand become rows. */
 static void ln_turn_columns(const ln_columns *s, enum lnorm_operand operand, int64_t first, int64_t columns, char *to) {
-    const int64_t size = ln_size_of(&s->b, operand), pitch = s->form.rows.count * size;
+    const int64_t rows = s->form.rows.count;
     const ln_walk walk = ln_walk_from(&s->b, 0);
-    ln_cursor cursor = lnorm_cursor_at(&s->b, operand, &walk);
-    int64_t run;
-    for (int64_t left = s->form.rows.count; left > 0; left -= run, to += run * size) {
-        const char *from = s->b.data->at[operand] + (cursor.offset + first) * size;
-        run = ln_run(&cursor, left);
-        s->b.loops->turn(size, to, pitch, from, cursor.run_stride * size, run, columns);
-        ln_run_on(&cursor, run);
-    }
+    lnorm_turn_rows(s, operand, &walk, rows, first, columns, to, rows * ln_size_of(&s->b, operand));
 }
 
 /* How many groups' x and dy the stack holds, a line of their columns at most. */

@@ -130,9 +130,7 @@ void lnorm_column_affine(const ln_columns *s, enum lnorm_operand operand, double
     ln_fill(values, missing, s->padded);
     for (int j = 0; j < columns; j++) {
         int64_t aside = s->form.channel_axis < 0 ? 0 : channel * stride[s->form.channel_axis];
-        values[j] = lnorm_load(ln_element_of(&s->b, operand), s->b.data->at[operand], offset + aside);
-        if (operand == LNORM_WEIGHT && s->b.problem->weight_offset)
-            values[j] = 1.0 + values[j];
+        values[j] = ln_affine_at(&s->b, operand, offset + aside, missing);
         if (++channel == s->form.channels) {
             channel = 0;
             offset += ln_lane_stride(&s->b, operand);

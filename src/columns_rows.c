@@ -18,6 +18,15 @@ void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_w
     }
 }
 
+/* A row's columns as f32, while the one `ahead` bytes on is asked for. */
+static void ln_copy_row(const ln_columns *s, enum lnorm_operand operand, const char *at, int64_t ahead, int columns,
+                        float *to) {
+    const enum lnorm_element element = ln_element_of(&s->b, operand);
+    for (int64_t line = 0; line < columns * ln_element_size(element); line += LNORM_LINE)
+        LNORM_PREFETCH(at, ahead + line);
+    s->b.loops->to_f32(element, at, to, columns);
+}
+
 /* The rows of a lane: where they are, or copies where that is not f32 or ends within a vector. */
 void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n,
                         int lane, ln_lane_rows *rows) {
@@ -30,9 +39,7 @@ void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const c
     for (int k = 0; k < rows->count; k++) {
         const char *at = row[lane + k * LNORM_LANES];
         if (copied) {
-            for (int64_t line = 0; line < s->columns * ln_element_size(element); line += LNORM_LINE)
-                LNORM_PREFETCH(at, rows->ahead + line);
-            s->b.loops->to_f32(element, at, rows->copy[k], s->columns);
+            ln_copy_row(s, operand, at, rows->ahead, s->columns, rows->copy[k]);
             at = (const char *)rows->copy[k];
         }
         rows->row[k] = at;
@@ -46,7 +53,7 @@ void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const c
 /* Columns of rows that are not f32, or do not end with a vector: copies, lane by lane. */
 static void ln_add_copies(const ln_columns *s, ln_row_sums f, int columns, ln_column_lanes *lanes) {
     float copy[LNORM_LANES][LNORM_SUM_COLUMNS];
-    const int64_t bytes = columns * ln_size_of(&s->b, LNORM_X), rows = f.rows;
+    const int64_t rows = f.rows;
     const char *x = f.x;
     f.x = (const char *)copy;
     f.step = sizeof copy[0];
@@ -55,9 +62,7 @@ static void ln_add_copies(const ln_columns *s, ln_row_sums f, int columns, ln_co
         f.rows = rows - lane;
         for (int64_t i = lane; i < rows; i += LNORM_LANES) {
             float *to = copy[i / LNORM_LANES];
-            for (int64_t line = 0; line < bytes; line += LNORM_LINE)
-                LNORM_PREFETCH(x + i * f.pitch + line, f.ahead);
-            s->b.loops->to_f32(ln_element_of(&s->b, LNORM_X), x + i * f.pitch, to, columns);
+            ln_copy_row(s, LNORM_X, x + i * f.pitch, f.ahead, columns, to);
             for (int k = columns; k < f.columns; k++)
                 to[k] = 0.0f;
         }

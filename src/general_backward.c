@@ -44,9 +44,8 @@ int64_t lnorm_piece(const ln_bundle *b, const ln_walk *walk, int64_t left) {
 
 /* One number for all of a lane's next blocks. */
 static double ln_weight_of_lane(const ln_bundle *b, const ln_walk *walk, int lane) {
-    double value = lnorm_load(ln_element_of(b, LNORM_WEIGHT), b->data->at[LNORM_WEIGHT],
-                              ln_offset_at(b, LNORM_WEIGHT, walk) + lane * ln_lane_stride(b, LNORM_WEIGHT));
-    return b->problem->weight_offset ? 1.0 + value : value;
+    return ln_affine_at(b, LNORM_WEIGHT,
+                        ln_offset_at(b, LNORM_WEIGHT, walk) + lane * ln_lane_stride(b, LNORM_WEIGHT), 1.0);
 }
 
 /* The weight of a lane: lanes are asked for in order, as lnorm_gather_affine wants it. */

@@ -175,10 +175,6 @@ static void ln_forward_blocks(const ln_bundle *b, const ln_record *s) {
 
 /* -- Runs: contiguous along the last axis, weight and bias constant along it --------------------------------------- */
 
-static int ln_constant_along(const lnorm_problem *problem, enum lnorm_operand operand, int axis) {
-    return !lnorm_has(problem, operand) || problem->operand[operand].stride[axis] == 0;
-}
-
 static int ln_forward_runs_fit(const lnorm_problem *problem) {
     const lnorm_operand_form *x = &problem->operand[LNORM_X], *y = &problem->operand[LNORM_Y];
     int last = problem->element.axes ? problem->element.axis[problem->element.axes - 1] : 0;
@@ -197,17 +193,6 @@ static void ln_do_runs(ln_some_runs *some) {
     some->b->loops->channel_runs(some->b->problem->fast, ln_element_of(some->b, LNORM_X), some->run, some->count,
                                  some->streams);
     some->count = 0;
-}
-
-/* weight or bias of a run; `missing`: 1.0 and -0.0 change no bit. */
-static double ln_run_affine(const ln_bundle *b, enum lnorm_operand operand, int64_t offset, double missing) {
-    double value = missing;
-    if (lnorm_has(b->problem, operand)) {
-        value = lnorm_load(ln_element_of(b, operand), b->data->at[operand], offset);
-        if (operand == LNORM_WEIGHT && b->problem->weight_offset)
-            value = 1.0 + value;
-    }
-    return value;
 }
 
 /* n elements of every lane, from where the walk stands. Where x has been read for its statistics, the next groups' is
@@ -233,8 +218,8 @@ static void ln_take_runs(ln_some_runs *some, const ln_walk *walk, const ln_recor
         run->n = n;
         run->s = &s[lane];
         run->form = &form[lane];
-        run->weight = ln_run_affine(b, LNORM_WEIGHT, at[2], 1.0);
-        run->bias = ln_run_affine(b, LNORM_BIAS, at[3], -0.0);
+        run->weight = ln_affine_at(b, LNORM_WEIGHT, at[2], 1.0);
+        run->bias = ln_affine_at(b, LNORM_BIAS, at[3], -0.0);
         if (++some->count == LN_CHANNEL_RUNS)
             ln_do_runs(some);
     }

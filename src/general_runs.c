@@ -1,14 +1,10 @@
 /* The general form, backward, where elements lie in runs (channels first): x, dy and dx are contiguous along the last
- * axis, and the weight is one number along it. A group is walked run by run, and nothing is gathered: sums go on from
- * one run to the next in the accurate arithmetic, whose lanes turn for that, and in the fast one blocks that runs share
- * are put together on the stack. 16 bits are widened to the stack, a few blocks at a time. */
+ * axis, and the weight is one number along it. A group is walked run by run, and nothing is gathered: in the accurate
+ * arithmetic sums go on from one run to the next (blocks.c), and in the fast one blocks that runs share are put together
+ * on the stack. 16 bits are widened to the stack, a few blocks at a time. */
 #include "kernels/loops.h"
 
 /* -- What it takes ------------------------------------------------------------------------------------------------- */
-
-static int ln_is_constant_along(const lnorm_problem *problem, enum lnorm_operand operand, int axis) {
-    return !lnorm_has(problem, operand) || problem->operand[operand].stride[axis] == 0;
-}
 
 static int ln_narrow_run(const lnorm_problem *problem, enum lnorm_operand operand, int axis) {
     const lnorm_operand_form *form = &problem->operand[operand];
@@ -24,7 +20,7 @@ int lnorm_in_runs(const lnorm_problem *problem, const lnorm_affine_job *job) {
     const int last = problem->element.axes ? problem->element.axis[problem->element.axes - 1] : -1;
     return last >= 0 && problem->element.count > 0 && lnorm_has(problem, LNORM_X) &&
            ln_narrow_run(problem, LNORM_X, last) && ln_narrow_run(problem, LNORM_DY, last) &&
-           ln_narrow_run(problem, LNORM_DX, last) && ln_is_constant_along(problem, LNORM_WEIGHT, last) &&
+           ln_narrow_run(problem, LNORM_DX, last) && ln_constant_along(problem, LNORM_WEIGHT, last) &&
            (!job || ln_partials_in_order(job));
 }
 
@@ -44,13 +40,7 @@ typedef struct ln_runs {
 } ln_runs;
 
 LNORM_OUT_OF_LINE static void ln_set_run_weight(ln_runs *runs) {
-    const lnorm_problem *problem = runs->b->problem;
-    runs->weight = 1.0;
-    if (lnorm_has(problem, LNORM_WEIGHT))
-        runs->weight = lnorm_load(ln_element_of(runs->b, LNORM_WEIGHT), runs->b->data->at[LNORM_WEIGHT],
-                                  runs->begin[LN_RUN_WEIGHT]);
-    if (lnorm_has(problem, LNORM_WEIGHT) && problem->weight_offset)
-        runs->weight = 1.0 + runs->weight;
+    runs->weight = ln_affine_at(runs->b, LNORM_WEIGHT, runs->begin[LN_RUN_WEIGHT], 1.0);
 }
 
 static void ln_begin_runs(ln_runs *runs, const ln_bundle *b, int lane) {
@@ -185,10 +175,6 @@ LNORM_OUT_OF_LINE static void ln_begin_run_terms(const ln_bundle *b, const ln_re
     f->soon[0] = f->soon[1] = (const char *)copy->x;
     f->soon_size[0] = f->soon_size[1] = 0;
     lnorm_set_statistics(b, s, f);
-}
-
-static int64_t ln_least(int64_t a, int64_t b) {
-    return a < b ? a : b;
 }
 
 /* -- Sums ---------------------------------------------------------------------------------------------------------- */

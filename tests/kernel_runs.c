@@ -80,9 +80,10 @@ static void check(const lnorm_kernels *kernels, channels *c, int64_t gap, size_t
                  (int)c->element, c->fast, c->runs, (long long)c->run[0].n, (int)gap, (int)offset, in_place, streams);
 }
 
+static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
+
 void test_channel_runs(void **state) {
     static const int64_t counts[] = {1, 2, 7, 15, 16, 17, 31, 32, 33, 49, 63, 64, 65, 100, 196, 255, 256, 257, 784, MOST};
-    static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
     static channels c;
     const lnorm_kernels *kernels;
     int k = 0;
@@ -126,7 +127,6 @@ static int same_element(enum lnorm_element element, const char *a, const char *b
 }
 
 void test_runs_of_strange_statistics(void **state) {
-    static const enum lnorm_element elements[] = {LNORM_ELEMENT_F32, LNORM_ELEMENT_F16, LNORM_ELEMENT_BF16};
     static channels c;
     const lnorm_kernels *kernels;
     int k = 0;

@@ -197,6 +197,23 @@ static inline int64_t ln_group_part(const lnorm_problem *problem, const lnorm_sp
     return ln_part(problem, ~problem->reduced, space, index);
 }
 
+static inline int64_t ln_least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int ln_constant_along(const lnorm_problem *problem, enum lnorm_operand operand, int axis) {
+    return !lnorm_has(problem, operand) || problem->operand[operand].stride[axis] == 0;
+}
+
+/* The weight, as it is used, or the bias at an offset; `missing` where there is none (1.0 and -0.0 change no bit). */
+static inline double ln_affine_at(const ln_bundle *b, enum lnorm_operand operand, int64_t offset, double missing) {
+    double value;
+    if (!lnorm_has(b->problem, operand))
+        return missing;
+    value = lnorm_load((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand], offset);
+    return operand == LNORM_WEIGHT && b->problem->weight_offset ? 1.0 + value : value;
+}
+
 /* The one element that a lane has of a statistic, or of an entry. */
 static inline double ln_one(const ln_bundle *b, enum lnorm_operand operand, int lane) {
     return lnorm_load((enum lnorm_element)b->problem->operand[operand].element, b->data->at[operand],

@@ -112,6 +112,11 @@ void lnorm_find_rows(const ln_columns *s, enum lnorm_operand operand, const ln_w
 void lnorm_rows_of_lane(const ln_columns *s, enum lnorm_operand operand, const char *const *row, int64_t n, int lane,
                         ln_lane_rows *rows);
 
+/* `rows` rows of `columns` columns from column `first` on become `columns` rows, `pitch` bytes apart; the walk stands at
+ * the first of them. */
+void lnorm_turn_rows(const ln_columns *s, enum lnorm_operand operand, const ln_walk *walk, int64_t rows, int64_t first,
+                     int64_t columns, char *to, int64_t pitch);
+
 /* What belongs to a group to all of its columns. */
 void lnorm_set_columns(ln_columns *s, int group, const ln_record *record);
 
